@@ -1,0 +1,36 @@
+/* base/dtype.h - element types: name, block, bytes
+ *
+ * Rows are stored in blocks of `block` elements that take `bytes` bytes. The
+ * meaning of each is a contract in kern/; the names are those of design.md
+ * section 6 and of GGUF.
+ */
+#ifndef SL_BASE_DTYPE_H
+#define SL_BASE_DTYPE_H
+
+#include "base/base.h"
+
+/*    enum      name       block  bytes */
+#define SL_DTYPES(X)                                                           \
+    X(F32, "fp32", 1, 4)                                                       \
+    X(BF16, "bf16", 1, 2)                                                      \
+    X(F16, "f16", 1, 2)                                                        \
+    X(FP8, "fp8", 1, 1) /* E4M3, scales beside it, only in files */
+
+enum sl_dtype {
+#define X(id, name, block, bytes) SL_##id,
+    SL_DTYPES(X)
+#undef X
+        SL_N_DTYPE
+};
+
+struct sl_dtype_info {
+    const char *name;
+    uint32_t block, bytes;
+};
+
+const struct sl_dtype_info *sl_dtype_get(enum sl_dtype t);
+
+/* Bytes of `n` elements; n is a multiple of the block. */
+size_t sl_dtype_bytes(enum sl_dtype t, size_t n);
+
+#endif

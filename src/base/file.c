@@ -1,0 +1,189 @@
+/* base/file.c - files and maps; see file.h */
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+/* Open a regular file for reading; *len is its size. */
+static int open_regular(int *fd, size_t *len, const char *path,
+                        struct sl_err *err)
+{
+    struct stat st;
+    int f = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+    if (f < 0)
+        return sl_fail_errno(err, errno, "opening '%s'", path);
+    if (fstat(f, &st) || !S_ISREG(st.st_mode)) {
+        close(f);
+        return sl_fail(err, SL_EARG, "'%s' is not a regular file", path);
+    }
+    *fd = f;
+    *len = (size_t)st.st_size;
+    return 0;
+}
+
+int sl_map_open(struct sl_map *m, const char *path, struct sl_err *err)
+{
+    void *p = NULL;
+    size_t len;
+    int fd, e, rc = open_regular(&fd, &len, path, err);
+
+    if (rc)
+        return rc;
+    if (len > 0)
+        p = mmap(NULL, len, PROT_READ, MAP_SHARED, fd, 0);
+    e = errno;
+    close(fd);
+    if (p == MAP_FAILED)
+        return sl_fail_errno(err, e, "mapping '%s' (%zu bytes)", path, len);
+    *m = (struct sl_map){.p = p, .len = len};
+    return 0;
+}
+
+void sl_map_close(struct sl_map *m)
+{
+    if (m->p)
+        (void)munmap((void *)(uintptr_t)m->p, m->len);
+    *m = (struct sl_map){0};
+}
+
+/* madvise on the pages that lie wholly inside [offset, offset + len). */
+static void advise(const struct sl_map *m, size_t offset, size_t len,
+                   int advice)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t lo = sl_round_up(offset, page);
+    size_t hi = (offset + len) / page * page;
+
+    if (m->p && offset <= m->len && len <= m->len - offset && lo < hi)
+        (void)madvise((void *)((uintptr_t)m->p + lo), hi - lo, advice);
+}
+
+void sl_map_drop(const struct sl_map *m, size_t offset, size_t len)
+{
+    advise(m, offset, len, MADV_DONTNEED);
+}
+
+void sl_map_want(const struct sl_map *m, size_t offset, size_t len)
+{
+    advise(m, offset, len, MADV_WILLNEED);
+}
+
+static int read_all(int fd, char *p, size_t len, const char *path,
+                    struct sl_err *err)
+{
+    size_t got = 0;
+
+    while (got < len) {
+        ssize_t n = read(fd, p + got, len - got);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return sl_fail_errno(err, errno, "reading '%s'", path);
+        if (n == 0)
+            return sl_fail(err, SL_EIO,
+                           "'%s' became shorter while it was read", path);
+        got += (size_t)n;
+    }
+    return 0;
+}
+
+int sl_file_read(char **out, size_t *len, const char *path, size_t max,
+                 struct sl_err *err)
+{
+    char *p = NULL;
+    size_t n;
+    int fd, rc = open_regular(&fd, &n, path, err);
+
+    if (rc)
+        return rc;
+    if (n > max)
+        rc = sl_fail(err, SL_EFORMAT,
+                     "'%s' has %zu bytes and the limit is %zu; is it the "
+                     "right file?",
+                     path, n, max);
+    if (!rc)
+        rc = sl_mem_alloc(&p, n + 1, 1, path, err);
+    if (!rc)
+        rc = read_all(fd, p, n, path, err);
+    close(fd);
+    if (rc) {
+        sl_mem_free(p);
+        return rc;
+    }
+    *out = p;
+    *len = n;
+    return 0;
+}
+
+void sl_file_free(char *text)
+{
+    sl_mem_free(text);
+}
+
+static int write_all(int fd, const char *p, size_t len)
+{
+    size_t done = 0;
+
+    while (done < len) {
+        ssize_t n = write(fd, p + done, len - done);
+
+        if (n < 0 && errno != EINTR)
+            return -1;
+        if (n > 0)
+            done += (size_t)n;
+    }
+    return fsync(fd);
+}
+
+int sl_file_write(const char *path, const void *p, size_t len,
+                  struct sl_err *err)
+{
+    char tmp[4096];
+    int fd, e, n = snprintf(tmp, sizeof(tmp), "%s.%ld.tmp", path,
+                            (long)getpid());
+
+    if (n < 0 || (size_t)n >= sizeof(tmp))
+        return sl_fail(err, SL_EARG, "the path '%.100s...' is too long", path);
+    fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return sl_fail_errno(err, errno, "writing '%s'", path);
+    e = write_all(fd, p, len) ? errno : 0;
+    if (close(fd) && !e)
+        e = errno;
+    if (!e && rename(tmp, path))
+        e = errno;
+    if (!e)
+        return 0;
+    (void)unlink(tmp);
+    return sl_fail_errno(err, e, "writing '%s'", path);
+}
+
+enum sl_file_kind sl_file_kind(const char *path)
+{
+    struct stat st;
+
+    if (stat(path, &st))
+        return SL_FILE_NONE;
+    if (S_ISREG(st.st_mode))
+        return SL_FILE_REGULAR;
+    return S_ISDIR(st.st_mode) ? SL_FILE_DIR : SL_FILE_OTHER;
+}
+
+int sl_path_join(char *out, size_t cap, const char *dir, const char *name,
+                 struct sl_err *err)
+{
+    size_t n = strlen(dir);
+    const char *slash = n > 0 && dir[n - 1] != '/' ? "/" : "";
+    int len = snprintf(out, cap, "%s%s%s", dir, slash, name);
+
+    if (len < 0 || (size_t)len >= cap)
+        return sl_fail(err, SL_EARG, "the path '%.100s...' is too long", dir);
+    return 0;
+}

@@ -1,0 +1,42 @@
+/* base/file.h - files and maps
+ *
+ * errno and system calls stay behind this header (rule E7). Any thread.
+ */
+#ifndef SL_BASE_FILE_H
+#define SL_BASE_FILE_H
+
+#include "base/err.h"
+
+/* A whole file, mapped read-only. */
+struct sl_map {
+    const unsigned char *p; /* NULL for an empty file */
+    size_t len;
+};
+
+int sl_map_open(struct sl_map *m, const char *path, struct sl_err *err);
+void sl_map_close(struct sl_map *m);
+
+/* Advice: these bytes are not needed again (their memory may be given back),
+ * or will be soon. Out-of-range bytes are ignored. */
+void sl_map_drop(const struct sl_map *m, size_t offset, size_t len);
+void sl_map_want(const struct sl_map *m, size_t offset, size_t len);
+
+/* A whole file of at most max bytes, with a zero behind it; the caller ends
+ * it with sl_file_free. A larger file is SL_EFORMAT. */
+int sl_file_read(char **out, size_t *len, const char *path, size_t max,
+                 struct sl_err *err);
+void sl_file_free(char *text);
+
+/* Write a whole file so that others see all of it or nothing: a temporary
+ * beside it, fsync, rename. */
+int sl_file_write(const char *path, const void *p, size_t len,
+                  struct sl_err *err);
+
+enum sl_file_kind { SL_FILE_NONE, SL_FILE_REGULAR, SL_FILE_DIR, SL_FILE_OTHER };
+enum sl_file_kind sl_file_kind(const char *path);
+
+/* "dir/name" into out; SL_EARG when it does not fit. */
+int sl_path_join(char *out, size_t cap, const char *dir, const char *name,
+                 struct sl_err *err);
+
+#endif
