@@ -1,0 +1,249 @@
+/* kern/kern.h - the table of kernels, and their contracts
+ *
+ * A kernel works on plain pointers for one worker. It does not allocate, lock,
+ * log or fail; its caller in ops/ has checked the sizes. Every entry exists as
+ * a scalar function in kern/ref/, which is the contract: which operations, in
+ * which order, rounded where. A faster one replaces it and gives the same bits
+ * (rule K7), for any NaN any NaN.
+ *
+ * Sizes may be anything including 0 and 1 unless a contract says otherwise.
+ * Pointers need the alignment of their element only. Nothing is read beyond
+ * the named elements. Outputs do not overlap inputs unless a contract says so.
+ *
+ * Words used below:
+ *   chain       acc = 0; for i in rising order: acc = fma(a[i], b[i], acc)
+ *   lanes(f)    sixteen accumulators from 0; element i goes to lane i mod 16 in
+ *               rising order; then the tree: lane j += lane j + 8 for j < 8,
+ *               the same with 4, 2, 1. For sums that must run along a vector.
+ *   exp, log, log1p, sin, cos, sigmoid, silu, softplus
+ *               those of kern/math.h, never libm's
+ *
+ * Weights lie in groups of eight output rows: element (r, c) of a matrix with
+ * `cols` columns is w[(r / 8 * cols + c) * 8 + r % 8]; the last group is padded
+ * with zeros. So one vector holds a column of eight outputs, and the order of
+ * additions of an output does not depend on the width of the vector.
+ */
+#ifndef SL_KERN_KERN_H
+#define SL_KERN_KERN_H
+
+#include "base/base.h"
+#include "base/dtype.h"
+
+#define SL_GROUP 8     /* output rows that are interleaved */
+#define SL_TILE 16     /* state columns, and key positions, of one tile */
+#define SL_KV_PAGE 64  /* positions of one KV page */
+#define SL_KV_BLOCK 256 /* positions of one attention reduction: four pages */
+#define SL_FP8_BLOCK 128 /* columns that share a scale of an FP8 matrix */
+
+/* y[t * ldy + r] = chain over c of w(r, c) * x[t * ldx + c]
+ *
+ * t < n_tok, r < rows, c < cols. w(r, c) in fp32:
+ *   F32   itself
+ *   BF16  its 16 bits are the upper half
+ *   FP8   e4m3(q) * scale[r / 8 * ceil(cols / 128) + c / 128], one rounding
+ *         (exact for bf16 scales); 0x7f and 0xff are NaN
+ * scale is NULL but for FP8. Writes rows values per t, not the padding. The
+ * value for one t does not depend on n_tok. */
+typedef void sl_mul_fn(float *restrict y, size_t ldy, const void *restrict w,
+                       const float *restrict scale, const float *restrict x,
+                       size_t ldx, size_t n_tok, size_t rows, size_t cols);
+
+/* y[c] = w(row, c), c < cols: one row back out of its group. */
+typedef void sl_row_fn(float *restrict y, const void *restrict w,
+                       const float *restrict scale, size_t row, size_t cols);
+
+/* Root mean square norm (Zhang and Sennrich 2019):
+ *   s = 1 / sqrt(lanes(x^2) / n + eps);  y[i] = (x[i] * s) * w[i]
+ * For the zero-centred norms of the model w already holds 1 + weight, added in
+ * fp32. y may be x. n > 0. */
+typedef void sl_rmsnorm_fn(float *y, const float *x, const float *restrict w,
+                           size_t n, float eps);
+
+/* The norm above, then y[i] = y[i] * silu(z[i]), or * sigmoid(z[i]). y may be
+ * x. */
+typedef void sl_gatednorm_fn(float *y, const float *x, const float *restrict z,
+                             const float *restrict w, size_t n, float eps);
+
+/* s = 1 / sqrt(lanes(x^2) + 1e-6);  y[i] = (x[i] * s) * scale. y may be x. */
+typedef void sl_l2norm_fn(float *y, const float *x, size_t n, float scale);
+
+/* lanes(a * b), each step one fma. */
+typedef float sl_dot_fn(const float *restrict a, const float *restrict b,
+                        size_t n);
+
+/* y[i] += x[i] */
+typedef void sl_add_fn(float *restrict y, const float *restrict x, size_t n);
+
+/* y[i] = fma(a, x[i], y[i]) */
+typedef void sl_axpy_fn(float *restrict y, float a, const float *restrict x,
+                        size_t n);
+
+/* y[i] = silu(g[i]) * u[i]; y may be g or u. */
+typedef void sl_silu_mul_fn(float *y, const float *g, const float *u, size_t n);
+
+/* y[i] = x[i] * sigmoid(g[i]); y may be x. */
+typedef void sl_sigmoid_mul_fn(float *y, const float *x, const float *g,
+                               size_t n);
+
+/* y[i] = f(x[i]); y may be x. */
+typedef void sl_map_fn(float *y, const float *x, size_t n);
+
+/* s[i] = sin(x[i]), c[i] = cos(x[i]), for |x| <= 2^19. */
+typedef void sl_sincos_fn(float *restrict s, float *restrict c,
+                          const float *restrict x, size_t n);
+
+/* Rotate pairs (x[i], x[i + half]), i < half, in place:
+ *   a = x[i], b = x[i + half]
+ *   x[i]        = fma(a, c[i], -(b * s[i]))
+ *   x[i + half] = fma(b, c[i], a * s[i])
+ * (the products b * s and a * s are rounded first) */
+typedef void sl_rope_fn(float *restrict x, const float *restrict s,
+                        const float *restrict c, size_t half);
+
+/* Causal depthwise convolution of four taps and silu, n channels:
+ *   a = w[0][i] * u0[i];  a = fma(w[1][i], u1[i], a), then taps 2 and 3
+ *   y[i] = silu(a)
+ * u0 is the oldest input, u3 the newest; w is [4][n]. The inputs may be the
+ * same row. */
+typedef void sl_conv_fn(float *restrict y, const float *u0, const float *u1,
+                        const float *u2, const float *u3,
+                        const float *restrict w, size_t n);
+
+/* The gates of the delta rule, n heads:
+ *   decay[i] = exp(a_neg[i] * softplus(a[i] + dt[i]))     a_neg = -exp(A_log)
+ *   beta[i]  = sigmoid(b[i]) */
+typedef void sl_gdn_gates_fn(float *restrict decay, float *restrict beta,
+                             const float *restrict a, const float *restrict b,
+                             const float *restrict a_neg,
+                             const float *restrict dt, size_t n);
+
+/* One visit to a tile of sixteen value columns of one head's state (gated delta
+ * rule: Yang et al. 2024; D3 for the three kinds of rows).
+ *
+ * The state tile is [dk][16]. In order:
+ *   pending row r:  S = fma(k_i, d_j, decay * S)
+ *   firm row r:     S = decay * S
+ *                   m_j = chain over i of k_i * S_ij
+ *                   p_j = chain over i of q_i * S_ij
+ *                   d_j = beta * (v_j - m_j)
+ *                   o_j = fma(kq, d_j, p_j)
+ *                   S_ij = fma(k_i, d_j, S_ij)
+ *   the state goes to dst (which may be src)
+ *   tentative row:  as a firm one, on a copy that is thrown away; d_j is also
+ *                   written to d_out, to be replayed as a pending row later.
+ * Rows of the step are firm ones first: row r of n_firm + n_tent uses k + r *
+ * ldk and so on; tentative row t writes d_out + t * ldd. d_out may be NULL when
+ * n_tent is 0; q, v, ... when both are. The last tentative row need not update
+ * the copy, and so on: only outputs count. */
+struct sl_gdn {
+    const float *src; /* [dk][16] */
+    float *dst;       /* [dk][16] */
+    size_t dk;
+
+    size_t n_pend;
+    const float *pend_k, *pend_d, *pend_decay; /* row r at + r * ld */
+    size_t ld_pend_k, ld_pend_d, ld_pend_decay;
+
+    size_t n_firm, n_tent;
+    const float *k, *q; /* [dk] per row */
+    const float *v;     /* [16] per row */
+    const float *decay, *beta, *kq; /* one value per row */
+    size_t ld_k, ld_q, ld_v, ld_decay, ld_beta, ld_kq;
+    float *o; /* [16] per row */
+    size_t ld_o;
+    float *d_out; /* [16] per tentative row */
+    size_t ld_d;
+    float *scratch; /* [dk][16], for the copy */
+};
+typedef void sl_gdn_fn(const struct sl_gdn *g);
+
+/* One key or value of one position into its page. A page of one KV head holds
+ * keys as four tiles of [dim][16 positions] and values as [64 positions][dim],
+ * elements of type F32 or BF16 (rounded to nearest even, NaN kept quiet). */
+typedef void sl_put_k_fn(void *restrict page, size_t pos, const float *k,
+                         size_t dim);
+typedef void sl_put_v_fn(void *restrict page, size_t pos, const float *v,
+                         size_t dim);
+
+/* Attention of n_q queries with one block of up to 256 positions of one KV head
+ * (in the manner of Milakov and Gimelshein 2018 and Dao et al. 2022, with fixed
+ * blocks):
+ *   s_p = (chain over d of q_d * k_pd) * scale      p < n_valid[t]
+ *   m   = max of s_p: m = -inf; for p in order: m = s_p > m ? s_p : m
+ *   e_p = exp(s_p - m)
+ *   l   = lanes(e)
+ *   o_d = chain over p of e_p * v_pd
+ * Pages k[i], v[i] hold positions 64 i to 64 i + 63; only the first
+ * ceil(max n_valid / 64) are read, and positions beyond n_valid count for
+ * nothing. n_valid = 0 gives m = -inf, l = 0, o = 0. dim is a multiple of 8.
+ * scratch: [n_q][256] floats. */
+struct sl_attn {
+    const float *q; /* query t at q + t * ld_q, [dim] */
+    size_t ld_q, n_q, dim;
+    float scale;
+    const void *k[SL_KV_BLOCK / SL_KV_PAGE], *v[SL_KV_BLOCK / SL_KV_PAGE];
+    const uint32_t *n_valid; /* [n_q], 0 to 256 */
+    float *m, *l;            /* [n_q] */
+    float *o;                /* [n_q][dim] */
+    float *scratch;
+};
+typedef void sl_attn_fn(const struct sl_attn *a);
+
+/* Put the next block behind those before it:
+ *   M = m2 > m ? m2 : m;  a = exp(m - M), b = exp(m2 - M)
+ *   l = fma(l2, b, l * a);  o_d = fma(o2_d, b, o_d * a);  m = M */
+typedef void sl_attn_merge_fn(float *restrict m, float *restrict l,
+                              float *restrict o, float m2, float l2,
+                              const float *restrict o2, size_t dim);
+
+/* y[i] = x[i] / l; y may be x. */
+typedef void sl_div_fn(float *y, const float *x, float l, size_t n);
+
+/* Largest value; the lowest index of equal ones; NaN never wins. 0 and -inf
+ * for n = 0 or all NaN. */
+typedef size_t sl_argmax_fn(float *max, const float *x, size_t n);
+
+struct sl_kern {
+    const char *isa; /* of the fastest entries: "ref", "avx2", ... */
+    sl_mul_fn *mul[SL_N_DTYPE]; /* NULL: no such weights */
+    sl_row_fn *row[SL_N_DTYPE];
+    sl_rmsnorm_fn *rmsnorm;
+    sl_gatednorm_fn *gatednorm_silu, *gatednorm_sigmoid;
+    sl_l2norm_fn *l2norm;
+    sl_dot_fn *dot;
+    sl_add_fn *add;
+    sl_axpy_fn *axpy;
+    sl_silu_mul_fn *silu_mul;
+    sl_sigmoid_mul_fn *sigmoid_mul;
+    sl_map_fn *exp;
+    sl_sincos_fn *sincos;
+    sl_rope_fn *rope;
+    sl_conv_fn *conv;
+    sl_gdn_gates_fn *gdn_gates;
+    sl_gdn_fn *gdn;
+    sl_put_k_fn *put_k[SL_N_DTYPE]; /* F32 and BF16 */
+    sl_put_v_fn *put_v[SL_N_DTYPE];
+    sl_attn_fn *attn[SL_N_DTYPE];
+    sl_attn_merge_fn *attn_merge;
+    sl_div_fn *div;
+    sl_argmax_fn *argmax;
+};
+
+/* Levels of an instruction set, as bits of a mask. */
+enum sl_cpu {
+    SL_CPU_AVX2 = 1 << 0, /* AVX2, FMA and F16C */
+};
+#define SL_CPU_ALL 0xffffffffu
+
+/* What this machine has. */
+unsigned sl_cpu_detect(void);
+
+/* Fill every entry: the scalar ones, replaced by what is both detected and
+ * allowed by `mask`. Nothing else asks what the processor can do. */
+void sl_kern_init(struct sl_kern *k, unsigned mask);
+
+/* Used by sl_kern_init. */
+void sl_kern_init_ref(struct sl_kern *k);
+void sl_kern_init_x86(struct sl_kern *k, unsigned cpu);
+
+#endif

@@ -1,0 +1,113 @@
+/* model/weights.h - the weights of one model, ready for the kernels
+ *
+ * Matrices are in groups of eight rows (kern/kern.h). Value heads are in the
+ * internal order, in which value head n uses key head n mod n_key (D5):
+ * published safetensors are permuted while they are read. Vectors are fp32;
+ * zero-centred norms hold 1 + weight. One reservation holds everything; it is
+ * read-only once loaded, and any thread may read it.
+ */
+#ifndef SL_MODEL_WEIGHTS_H
+#define SL_MODEL_WEIGHTS_H
+
+#include "base/pool.h"
+#include "model/conf.h"
+#include "base/dtype.h"
+
+struct sl_mat {
+    enum sl_dtype type;
+    uint32_t rows, cols;
+    const void *w;      /* [ceil(rows / 8)][cols][8] */
+    const float *scale; /* FP8: [ceil(rows / 8)][ceil(cols / 128)], else NULL */
+};
+
+struct sl_attn_w {
+    struct sl_mat q; /* [n_head * 2 * head_dim, hidden]: query, gate per head */
+    struct sl_mat k, v; /* [n_kv_head * head_dim, hidden] */
+    struct sl_mat o;    /* [hidden, n_head * head_dim] */
+    const float *q_norm, *k_norm; /* [head_dim] */
+};
+
+struct sl_lin_w {
+    struct sl_mat qkv; /* [conv_dim, hidden]: q, k, v */
+    struct sl_mat z;   /* [n_val * val_dim, hidden] */
+    struct sl_mat b, a; /* [n_val, hidden] */
+    struct sl_mat out;  /* [hidden, n_val * val_dim] */
+    const float *conv;  /* [4][conv_dim], oldest tap first */
+    const float *a_neg; /* [n_val], -exp(A_log) */
+    const float *dt;    /* [n_val], dt_bias */
+    const float *norm;  /* [val_dim], as it is: no 1 + */
+};
+
+struct sl_mlp_w {
+    struct sl_mat gate, up; /* [ffn, hidden] */
+    struct sl_mat down;     /* [hidden, ffn] */
+};
+
+struct sl_moe_w {
+    struct sl_mat router;       /* [n_expert, hidden] */
+    struct sl_mlp_w *expert;    /* [n_expert] */
+    struct sl_mlp_w shared;     /* rows 0 when the model has none */
+    struct sl_mat shared_gate;  /* [1, hidden] */
+};
+
+struct sl_layer_w {
+    enum sl_layer_kind kind;
+    bool dense;
+    const float *in_norm, *post_norm; /* [hidden] */
+    struct sl_attn_w attn; /* SL_LAYER_FULL */
+    struct sl_lin_w lin;   /* SL_LAYER_LINEAR */
+    struct sl_mlp_w mlp;   /* dense */
+    struct sl_moe_w moe;   /* otherwise */
+};
+
+struct sl_mtp_w {
+    struct sl_mat fc; /* [hidden, 2 * hidden]: embedding half first */
+    const float *norm_embed, *norm_hidden, *norm; /* [hidden] */
+    struct sl_layer_w layer;
+};
+
+struct sl_weights {
+    struct sl_conf conf;
+    struct sl_mat embed, head; /* [vocab, hidden]; the same when tied */
+    const float *norm;         /* [hidden], final */
+    struct sl_layer_w *layer;  /* [n_layer] */
+    bool has_mtp;
+    struct sl_mtp_w mtp;
+    size_t bytes;              /* of the reservation */
+    size_t class_bytes[8];     /* by enum sl_weight_class, for people */
+    struct sl_weights_mem *mem; /* private */
+};
+
+enum sl_weight_class {
+    SL_W_EMBED,
+    SL_W_HEAD,
+    SL_W_ATTN,
+    SL_W_LINEAR,
+    SL_W_FFN,
+    SL_W_EXPERT,
+    SL_W_MTP,
+    SL_W_SMALL, /* norms, convolutions, gates, router */
+};
+
+/* Told how far loading is, from the loading thread; total > 0. */
+typedef void sl_progress_fn(void *ctx, uint64_t done_bytes,
+                            uint64_t total_bytes);
+
+struct sl_load_opts {
+    struct sl_pool *pool; /* borrowed for the call */
+    bool dummy;           /* random weights of the right shapes: no files but
+                             config.json are read */
+    uint64_t dummy_seed;
+    sl_progress_fn *progress; /* NULL allowed */
+    void *progress_ctx;
+};
+
+/* Load the checkpoint folder `dir` (safetensors). The caller ends *out with
+ * sl_weights_close. Missing, extra or misshapen tensors give one SL_EFORMAT
+ * that lists them. When mtp tensors are incomplete MTP is off and a warning is
+ * logged; the model still loads. */
+int sl_weights_open(struct sl_weights **out, const char *dir,
+                    const struct sl_load_opts *opts, struct sl_err *err);
+void sl_weights_close(struct sl_weights **w);
+
+#endif
