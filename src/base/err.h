@@ -12,26 +12,7 @@
 #define SL_BASE_ERR_H
 
 #include "base/base.h"
-
-/* Each code is a different action for the caller. */
-enum sl_code {
-    SL_OK = 0,
-    SL_EARG = -1,      /* the caller asked for something out of range */
-    SL_EFORMAT = -2,   /* bytes from outside break the rules of their format */
-    SL_ENOMEM = -3,    /* not enough memory */
-    SL_EIO = -4,       /* reading or writing failed */
-    SL_EBUSY = -5,     /* try again later */
-    SL_ECANCEL = -6,   /* the caller cancelled it */
-    SL_EUNSUP = -7,    /* well formed, but this engine cannot do it */
-    SL_EBUG = -8,      /* our mistake */
-    SL_ENOTFOUND = -9, /* no such file, model or name */
-    SL_ENOSPACE = -10, /* the disk is full */
-};
-
-struct sl_err {
-    enum sl_code code;
-    char msg[1000]; /* UTF-8, one line, ends with zero */
-};
+#include "sluice/err.h"
 
 /* Fill `err` (may be NULL) and return `code`, so that a failing function can
  * end with `return sl_fail(...)`. */

@@ -1,0 +1,205 @@
+/* sluice.h - the engine as a library
+ *
+ * Open a model, submit generations, take pieces of their answers, close.
+ *
+ *     struct sl_engine_opts eo;
+ *     struct sl_gen_opts go;
+ *     sl_engine_opts_init(&eo);
+ *     sl_engine_open(&engine, "models/demo", &eo, &err);
+ *     sl_gen_opts_init(&go, engine);
+ *     sl_gen_submit(&gen, engine, &go, &err);
+ *     while (sl_gen_next(gen, &piece, &err) > 0)
+ *         fwrite(piece.text, 1, piece.n_text, stdout);
+ *     sl_gen_close(&gen);
+ *     sl_engine_close(&engine);
+ *
+ * Threads: one engine thread per open engine runs all live generations. Submit,
+ * cancel and close may be called from any thread; next and poll from one thread
+ * at a time per generation. No call-back runs but `wake` and `progress`.
+ *
+ * Errors: functions return 0 (or a count, where they say so), or a negative
+ * enum sl_code after filling `err`, which may be NULL. On failure outputs are
+ * untouched. Messages are one line that says what to do.
+ *
+ * Text is UTF-8. Times are seconds. Ids are int32_t.
+ */
+#ifndef SLUICE_SLUICE_H
+#define SLUICE_SLUICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sluice/err.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SL_API __attribute__((visibility("default")))
+
+struct sl_engine; /* one loaded model and its thread */
+struct sl_gen;    /* one generation */
+
+/* ------------------------------------------------------------ the engine */
+
+enum sl_kv_type { SL_KV_BF16, SL_KV_F32 };
+
+struct sl_engine_opts {
+    uint32_t n_thread;       /* 0: one per physical core */
+    bool pin;                /* bind workers to cores */
+    uint32_t cpu_mask;       /* instruction sets allowed; all bits: all */
+    uint32_t max_model_len;  /* tokens of one sequence; 0: the model's */
+    uint32_t max_num_seqs;   /* sequences that run at once */
+    uint32_t max_num_batched_tokens; /* rows of one step */
+    uint64_t kv_pool_tokens; /* tokens of all sequences; 0: chosen to fit */
+    enum sl_kv_type kv_type;
+    bool dummy;              /* random weights from config.json alone */
+    const char *chat_template; /* a file that replaces the model's, or NULL */
+    /* Called while loading, from the thread that opens. NULL allowed. */
+    void (*progress)(void *ctx, uint64_t done_bytes, uint64_t total_bytes);
+    void *progress_ctx;
+};
+
+SL_API void sl_engine_opts_init(struct sl_engine_opts *o);
+
+/* Load the checkpoint folder `path` and start its thread. Blocks until the
+ * model is ready. The caller ends *out with sl_engine_close. */
+SL_API int sl_engine_open(struct sl_engine **out, const char *path,
+                          const struct sl_engine_opts *opts,
+                          struct sl_err *err);
+
+/* Cancels what still runs, ends the thread, frees everything. Every sl_gen of
+ * this engine must have been closed before. NULL inside is allowed. */
+SL_API void sl_engine_close(struct sl_engine **e);
+
+/* What a program may want to show. Strings live as long as the engine. */
+struct sl_engine_info {
+    const char *arch;       /* architectures[0] */
+    const char *isa;        /* kernels in use: "avx2", "ref" */
+    uint32_t n_thread, n_layer, hidden;
+    uint32_t n_vocab;       /* ids that can be drawn */
+    uint32_t max_model_len; /* tokens */
+    uint64_t weight_bytes;
+    uint64_t kv_bytes, kv_pool_tokens, state_bytes; /* pool; per sequence */
+    double load_s;
+};
+SL_API void sl_engine_info(const struct sl_engine *e,
+                           struct sl_engine_info *out);
+
+/* -------------------------------------------------------- a generation */
+
+struct sl_gen_opts {
+    /* The prompt: token ids, or text, or messages. Exactly one is set. All are
+     * copied by sl_gen_submit. */
+    const int32_t *ids;
+    size_t n_ids;
+    const char *text; /* encoded as it is; special tokens are recognised */
+    size_t n_text;
+    const char *messages; /* JSON: an array of chat messages */
+    const char *tools;    /* JSON: an array, or NULL */
+    const char *template_kwargs; /* JSON: an object, or NULL */
+
+    uint32_t max_tokens; /* 0: as many as the context holds */
+    float temperature, top_p, min_p;
+    int32_t top_k;
+    float presence_penalty, frequency_penalty, repetition_penalty;
+    uint64_t seed;
+    bool has_seed; /* otherwise a random one is taken; see sl_gen_seed */
+    const int32_t *bias_ids; /* logit bias, n_bias pairs */
+    const float *bias;
+    uint32_t n_bias;
+    const int32_t *stop_ids; /* end the generation; beside the model's own */
+    uint32_t n_stop_ids;
+    const char *const *stop; /* texts that end it; not part of the answer */
+    uint32_t n_stop;
+    uint32_t min_tokens;
+    bool ignore_eos;
+    bool want_logprobs;
+    uint32_t n_top_logprobs; /* 0 to 20 */
+
+    /* Called from the engine thread when a piece is ready or the generation
+     * has ended, at most once per piece; must not block and must not call into
+     * the library. NULL: use sl_gen_next. */
+    void (*wake)(void *ctx);
+    void *wake_ctx;
+};
+
+/* The model's own defaults (generation_config.json), nothing else set. */
+SL_API void sl_gen_opts_init(struct sl_gen_opts *o, const struct sl_engine *e);
+
+/* Queue a generation. Does not wait for it to start. SL_EARG names what is out
+ * of range (an empty prompt, a prompt longer than the context, ...); SL_EFORMAT
+ * a prompt that is not valid UTF-8. The caller ends *out with sl_gen_close. */
+SL_API int sl_gen_submit(struct sl_gen **out, struct sl_engine *e,
+                         const struct sl_gen_opts *opts, struct sl_err *err);
+
+enum sl_finish {
+    SL_FINISH_NONE,   /* still running */
+    SL_FINISH_STOP,   /* an end token or a stop text */
+    SL_FINISH_LENGTH, /* max_tokens, or the context is full */
+    SL_FINISH_CANCEL,
+    SL_FINISH_ERROR,
+};
+
+struct sl_logprob {
+    int32_t id;
+    float logprob; /* natural logarithm, of the raw distribution */
+};
+
+/* One step of the answer. A piece of text may be empty while a character or a
+ * stop text is incomplete. */
+struct sl_piece {
+    const char *text; /* whole characters; not terminated */
+    size_t n_text;
+    const int32_t *ids; /* tokens that this piece consumed */
+    size_t n_ids;
+    const struct sl_logprob *logprobs; /* [n_ids], or NULL if not asked for */
+    const struct sl_logprob *top;      /* [n_ids][n_top] */
+    uint32_t n_top;
+    enum sl_finish finish; /* not NONE on the last piece */
+    uint32_t n_prompt, n_cached, n_output; /* tokens so far */
+};
+
+/* The next piece. Blocks until there is one. 1: *out is filled and borrows from
+ * the generation until the next call. 0: it ended with the piece before. A
+ * negative code: it failed and can only be closed. */
+SL_API int sl_gen_next(struct sl_gen *g, struct sl_piece *out,
+                       struct sl_err *err);
+
+/* The same without blocking; SL_EBUSY when there is no piece yet. */
+SL_API int sl_gen_poll(struct sl_gen *g, struct sl_piece *out,
+                       struct sl_err *err);
+
+/* Stop soon; the last piece says SL_FINISH_CANCEL. Safe from a signal handler
+ * and from any thread. */
+SL_API void sl_gen_cancel(struct sl_gen *g);
+
+SL_API uint64_t sl_gen_seed(const struct sl_gen *g);
+
+/* Cancels if needed, waits for the engine to let go, frees. */
+SL_API void sl_gen_close(struct sl_gen **g);
+
+/* Seconds spent so far; valid at any time. */
+struct sl_gen_stats {
+    double queue_s, prefill_s, decode_s;
+    uint32_t n_prompt, n_cached, n_output;
+};
+SL_API void sl_gen_stats(const struct sl_gen *g, struct sl_gen_stats *out);
+
+/* ------------------------------------------------------------ the rest */
+
+/* Render messages as the model's template does. *out is freed with
+ * sl_free. Any thread. */
+SL_API int sl_render(char **out, size_t *len, const struct sl_engine *e,
+                     const char *messages, const char *tools,
+                     const char *template_kwargs, struct sl_err *err);
+SL_API void sl_free(void *p);
+
+SL_API const char *sl_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

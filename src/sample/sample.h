@@ -1,0 +1,95 @@
+/* sample/sample.h - logits to a token
+ *
+ * The draw at a position is a function of the logits, the options, the tokens
+ * before it, the seed and the position, and of nothing else (D4). The order of
+ * operations is vLLM's (serving.md 2.2): allowed ids, bad words, min_tokens,
+ * logit bias, penalties, temperature, min-p, top-k, top-p, draw. Formulas are
+ * in sample.c.
+ *
+ * Engine thread only. Nothing here allocates after the _open calls, but
+ * sl_history_push, which grows by doubling until the context it was given.
+ */
+#ifndef SL_SAMPLE_SAMPLE_H
+#define SL_SAMPLE_SAMPLE_H
+
+#include "base/err.h"
+#include "kern/kern.h"
+
+struct sl_bias {
+    int32_t id;
+    float value; /* added to the raw logit; -100 to 100 */
+};
+
+/* A sequence of tokens whose last one may not follow the others. */
+struct sl_bad_word {
+    const int32_t *ids;
+    uint32_t n;
+};
+
+/* Plain data. Pointers are borrowed for the life of the request. */
+struct sl_sample_opts {
+    float temperature; /* 0 is greedy and switches off top_p, top_k, min_p */
+    float top_p;       /* 0 < p <= 1; 1 is off */
+    int32_t top_k;     /* 0 and -1 are off */
+    float min_p;       /* 0 is off */
+    float presence, frequency; /* 0 is off */
+    float repetition;          /* 1 is off */
+    uint64_t seed;
+    uint32_t choice; /* index of this choice of a request with n > 1 */
+    const struct sl_bias *bias;
+    uint32_t n_bias;
+    const int32_t *allowed; /* NULL: all ids */
+    uint32_t n_allowed;
+    const struct sl_bad_word *bad;
+    uint32_t n_bad;
+    uint32_t min_tokens; /* end ids are masked until so many are generated */
+    const int32_t *end;  /* ids that end the sequence */
+    uint32_t n_end;
+    uint32_t n_logprob; /* alternatives wanted with raw log-probabilities */
+    bool want_logprob;
+};
+
+void sl_sample_opts_init(struct sl_sample_opts *o); /* everything off, T 1 */
+
+/* 0, or SL_EARG naming the first value out of the range of serving.md 2.2.
+ * n_vocab: ids 0 to n_vocab - 1 can be drawn. */
+int sl_sample_opts_check(const struct sl_sample_opts *o, uint32_t n_vocab,
+                         struct sl_err *err);
+
+/* The tokens of one sequence so far, with what the penalties need to know of
+ * them. */
+struct sl_history;
+int sl_history_open(struct sl_history **out, uint32_t max_tok,
+                    struct sl_err *err);
+void sl_history_close(struct sl_history **h);
+int sl_history_push(struct sl_history *h, const int32_t *ids, size_t n,
+                    bool generated, struct sl_err *err);
+size_t sl_history_n_out(const struct sl_history *h); /* generated tokens */
+
+#define SL_MAX_LOGPROB 20
+
+struct sl_draw {
+    int32_t id;
+    float logprob; /* raw: before masks, bias, penalties and temperature */
+    uint32_t n_top;
+    int32_t top_id[SL_MAX_LOGPROB]; /* by falling logprob, ties to lower id */
+    float top_logprob[SL_MAX_LOGPROB];
+};
+
+/* Work space for one vocabulary; one per engine. */
+struct sl_sampler;
+int sl_sampler_open(struct sl_sampler **out, const struct sl_kern *kern,
+                    uint32_t n_vocab, struct sl_err *err);
+void sl_sampler_close(struct sl_sampler **s);
+
+/* Draw the token at absolute position `pos` from `logits` [n_vocab], which is
+ * used as work space and not preserved. The tokens before it are those of `h`
+ * followed by the n_tent tentative ones (drafts), which count as generated.
+ * SL_EFORMAT when every token is masked or every logit is NaN; *out is then
+ * untouched. */
+int sl_sampler_draw(struct sl_sampler *s, struct sl_draw *out, float *logits,
+                    const struct sl_sample_opts *o, const struct sl_history *h,
+                    const int32_t *tent, size_t n_tent, uint64_t pos,
+                    struct sl_err *err);
+
+#endif
