@@ -11,14 +11,7 @@
 
 #include "base/pool.h"
 #include "model/conf.h"
-#include "base/dtype.h"
-
-struct sl_mat {
-    enum sl_dtype type;
-    uint32_t rows, cols;
-    const void *w;      /* [ceil(rows / 8)][cols][8] */
-    const float *scale; /* FP8: [ceil(rows / 8)][ceil(cols / 128)], else NULL */
-};
+#include "ops/mat.h"
 
 struct sl_attn_w {
     struct sl_mat q; /* [n_head * 2 * head_dim, hidden]: query, gate per head */

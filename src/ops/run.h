@@ -1,0 +1,33 @@
+/* ops/run.h - what every operation needs: workers, kernels, other ranks
+ *
+ * Operations act on whole activations. An activation is a row-major array of
+ * floats, one row per token of the step; `ld` is the distance of its rows in
+ * elements. Each operation cuts itself into tiles over the pool, and each tile
+ * is one kernel call; where the cuts lie never changes a value. Operations
+ * cannot fail: sizes were checked when the model was opened.
+ *
+ * Engine thread only (the workers join inside).
+ */
+#ifndef SL_OPS_RUN_H
+#define SL_OPS_RUN_H
+
+#include "base/pool.h"
+#include "kern/kern.h"
+
+/* Make every rank's part of an input whole (D6): x is [n_tok, cols]. Returns
+ * the whole input, valid until the next call. With one rank it is x itself. */
+typedef const float *sl_gather_fn(void *ctx, const float *x, size_t n_tok,
+                                  size_t cols);
+
+struct sl_run {
+    struct sl_pool *pool;       /* borrowed */
+    const struct sl_kern *kern; /* borrowed */
+    sl_gather_fn *gather;
+    void *gather_ctx;
+};
+
+/* One process: gather is the identity. */
+void sl_run_init(struct sl_run *r, struct sl_pool *pool,
+                 const struct sl_kern *kern);
+
+#endif
