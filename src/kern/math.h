@@ -11,7 +11,7 @@
 #include "base/base.h"
 
 float sl_exp(float x);      /* <= 2 ulp; 0 below -103.97, inf above 88.72 */
-float sl_log(float x);      /* <= 2 ulp for normal x > 0; log(0) = -inf */
+float sl_ln(float x);       /* <= 2 ulp for normal x > 0; ln(0) = -inf */
 float sl_log1p(float x);    /* <= 2 ulp for x > -1 */
 float sl_sin(float x);      /* |x| <= 2^19, absolute error <= 2^-23 */
 float sl_cos(float x);      /* the same */

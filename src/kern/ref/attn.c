@@ -1,0 +1,147 @@
+/* kern/ref/attn.c - keys and values into pages, and attention over them
+ *
+ * A page of one KV head: keys as four tiles [dim][16 positions], values as
+ * [64 positions][dim]. The formulas are the same for every element type; only
+ * the function that fetches an element differs.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "kern/math.h"
+#include "kern/ref/ref.h"
+
+/* Element d of the key of a position. */
+static size_t key_at(size_t pos, size_t d, size_t dim)
+{
+    return (pos / SL_TILE * dim + d) * SL_TILE + pos % SL_TILE;
+}
+
+static void put_k_f32(void *restrict page, size_t pos, const float *k,
+                      size_t dim)
+{
+    for (size_t d = 0; d < dim; d++)
+        ((float *)page)[key_at(pos, d, dim)] = k[d];
+}
+
+static void put_k_bf16(void *restrict page, size_t pos, const float *k,
+                       size_t dim)
+{
+    for (size_t d = 0; d < dim; d++)
+        ((uint16_t *)page)[key_at(pos, d, dim)] = sl_f32_bf16(k[d]);
+}
+
+static void put_v_f32(void *restrict page, size_t pos, const float *v,
+                      size_t dim)
+{
+    for (size_t d = 0; d < dim; d++)
+        ((float *)page)[pos * dim + d] = v[d];
+}
+
+static void put_v_bf16(void *restrict page, size_t pos, const float *v,
+                       size_t dim)
+{
+    for (size_t d = 0; d < dim; d++)
+        ((uint16_t *)page)[pos * dim + d] = sl_f32_bf16(v[d]);
+}
+
+typedef float element_fn(const void *page, size_t i);
+
+static float element_f32(const void *page, size_t i)
+{
+    return ((const float *)page)[i];
+}
+
+static float element_bf16(const void *page, size_t i)
+{
+    return sl_bf16_f32(((const uint16_t *)page)[i]);
+}
+
+/* s_p = (chain over d of q_d * k_pd) * scale; returns their maximum. */
+static float scores(element_fn *element, const struct sl_attn *a, size_t t,
+                    float *s)
+{
+    const float *q = a->q + t * a->ld_q;
+    float max = -INFINITY;
+
+    for (size_t p = 0; p < a->n_valid[t]; p++) {
+        const void *page = a->k[p / SL_KV_PAGE];
+        float acc = 0;
+
+        for (size_t d = 0; d < a->dim; d++) {
+            float k = element(page, key_at(p % SL_KV_PAGE, d, a->dim));
+
+            acc = fmaf(q[d], k, acc);
+        }
+        s[p] = acc * a->scale;
+        max = s[p] > max ? s[p] : max;
+    }
+    return max;
+}
+
+/* o_d = chain over p of e_p * v_pd */
+static void mix(element_fn *element, const struct sl_attn *a, size_t t,
+                const float *e)
+{
+    for (size_t d = 0; d < a->dim; d++) {
+        float acc = 0;
+
+        for (size_t p = 0; p < a->n_valid[t]; p++) {
+            const void *page = a->v[p / SL_KV_PAGE];
+            float v = element(page, p % SL_KV_PAGE * a->dim + d);
+
+            acc = fmaf(e[p], v, acc);
+        }
+        a->o[t * a->dim + d] = acc;
+    }
+}
+
+static void attn(element_fn *element, const struct sl_attn *a)
+{
+    for (size_t t = 0; t < a->n_q; t++) {
+        float *e = a->scratch + t * SL_KV_BLOCK;
+        float lane[16] = {0};
+        float m = scores(element, a, t, e);
+
+        for (size_t p = 0; p < a->n_valid[t]; p++) {
+            e[p] = sl_exp(e[p] - m);
+            lane[p % 16] += e[p];
+        }
+        a->m[t] = m;
+        a->l[t] = sl_lanes_sum__ref(lane);
+        mix(element, a, t, e);
+    }
+}
+
+static void attn_f32(const struct sl_attn *a)
+{
+    attn(element_f32, a);
+}
+
+static void attn_bf16(const struct sl_attn *a)
+{
+    attn(element_bf16, a);
+}
+
+static void attn_merge(float *restrict m, float *restrict l, float *restrict o,
+                       float m2, float l2, const float *restrict o2, size_t dim)
+{
+    float max = m2 > *m ? m2 : *m;
+    float a = sl_exp(*m - max);
+    float b = sl_exp(m2 - max);
+
+    *l = fmaf(l2, b, *l * a);
+    for (size_t d = 0; d < dim; d++)
+        o[d] = fmaf(o2[d], b, o[d] * a);
+    *m = max;
+}
+
+void sl_kern_init_ref_attn(struct sl_kern *k)
+{
+    k->put_k[SL_F32] = put_k_f32;
+    k->put_k[SL_BF16] = put_k_bf16;
+    k->put_v[SL_F32] = put_v_f32;
+    k->put_v[SL_BF16] = put_v_bf16;
+    k->attn[SL_F32] = attn_f32;
+    k->attn[SL_BF16] = attn_bf16;
+    k->attn_merge = attn_merge;
+}
