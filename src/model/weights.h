@@ -25,15 +25,11 @@ struct sl_lin_w {
     struct sl_mat z;   /* [n_val * val_dim, hidden] */
     struct sl_mat b, a; /* [n_val, hidden] */
     struct sl_mat out;  /* [hidden, n_val * val_dim] */
-    const float *conv;  /* [4][conv_dim], oldest tap first */
+    const float *conv;  /* per head of q, k, v in turn: [4][its width], oldest
+                           tap first */
     const float *a_neg; /* [n_val], -exp(A_log) */
     const float *dt;    /* [n_val], dt_bias */
     const float *norm;  /* [val_dim], as it is: no 1 + */
-};
-
-struct sl_mlp_w {
-    struct sl_mat gate, up; /* [ffn, hidden] */
-    struct sl_mat down;     /* [hidden, ffn] */
 };
 
 struct sl_moe_w {

@@ -11,4 +11,10 @@ struct sl_mat {
     const float *scale; /* FP8: [ceil(rows / 8)][ceil(cols / 128)], else NULL */
 };
 
+/* A gated MLP (Shazeer 2020): down (silu(gate x) * up x). */
+struct sl_mlp_w {
+    struct sl_mat gate, up; /* [width, hidden] */
+    struct sl_mat down;     /* [hidden, width] */
+};
+
 #endif
