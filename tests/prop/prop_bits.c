@@ -1,0 +1,173 @@
+/* D1 and D2 by bits: the same tokens give the same logits however the work is
+ * cut.
+ *
+ * The oracle is the scalar kernels on one thread, one token at a time. Against
+ * it, by memcmp: prefill chunks of 1, 2, 3, 7, 64 and whole; 1, 2 and 4
+ * threads; every instruction set of this machine; alone and packed with 31
+ * other sequences; KV in fp32 and in bf16.
+ *
+ * Usage: prop_bits [SEED]
+ */
+#include "base/num.h"
+#include "../help/rig.h"
+
+#define N_TOK 300 /* two attention blocks, five pages */
+#define N_OTHER 31
+
+static unsigned n_pass, n_fail;
+
+static void verdict(bool ok, const char *model, const char *what)
+{
+    if (ok)
+        n_pass++;
+    else
+        n_fail++;
+    if (!ok)
+        printf("FAIL %s: %s\n", model, what);
+}
+
+static int32_t *random_tokens(uint32_t n, uint32_t vocab, uint64_t *seed)
+{
+    int32_t *tok = calloc(n, sizeof(*tok));
+
+    for (uint32_t i = 0; i < n; i++)
+        tok[i] = (int32_t)(rig_random(seed) % vocab);
+    return tok;
+}
+
+struct oracle {
+    const char *model;
+    const struct rig *rig;
+    enum sl_dtype kv;
+    const int32_t *tok;
+    float *logits; /* [N_TOK][vocab] */
+    size_t bytes;
+};
+
+static void try_cut(const struct oracle *o, unsigned threads, unsigned mask,
+                    uint32_t chunk)
+{
+    char what[100];
+    struct rig_opts opts;
+    struct rig r;
+    struct sl_seq *q;
+    float *logits = calloc(1, o->bytes);
+
+    rig_opts_init(&opts);
+    opts.n_thread = threads;
+    opts.cpu_mask = mask;
+    opts.kv_type = o->kv;
+    rig_open(&r, NULL, o->rig, &opts);
+    q = rig_seq(&r);
+    rig_feed(&r, q, o->tok, N_TOK, chunk, logits);
+    snprintf(what, sizeof(what), "kv %s, %u threads, %s, chunks of %u",
+             sl_dtype_get(o->kv)->name, threads, r.kern.isa, chunk);
+    verdict(memcmp(logits, o->logits, o->bytes) == 0, o->model, what);
+    sl_seq_close(&q);
+    rig_close(&r);
+    free(logits);
+}
+
+/* The tokens of the oracle in chunks, in steps that also hold chunks of other
+ * sequences, before and behind it. */
+static void try_packed(const struct oracle *o, uint64_t *seed)
+{
+    uint32_t vocab = o->rig->w->conf.vocab;
+    struct sl_seq *q[N_OTHER + 1];
+    struct rig_opts opts;
+    struct rig r;
+    int32_t *tok;
+    uint32_t row[8], fed = 0;
+    bool ok = true;
+
+    rig_opts_init(&opts);
+    opts.n_thread = 2;
+    opts.kv_type = o->kv;
+    rig_open(&r, NULL, o->rig, &opts);
+    for (int i = 0; i <= N_OTHER; i++)
+        q[i] = rig_seq(&r);
+    tok = random_tokens(opts.max_row, vocab, seed);
+    while (fed < N_TOK) {
+        uint32_t k = 1 + (uint32_t)(rig_random(seed) % 7);
+        struct sl_step s = {.seq = q, .tok = tok, .logit_row = row};
+
+        k = k < N_TOK - fed ? k : N_TOK - fed;
+        for (int i = 0; i <= N_OTHER; i++) {
+            uint32_t n = 1 + (uint32_t)(rig_random(seed) % 9);
+
+            if (i == 13)
+                for (n = 0; n < k; n++) {
+                    row[n] = s.n_row + n;
+                    tok[s.n_row + n] = o->tok[fed + n];
+                }
+            if (i != 13 && q[i]->n_tok + n > opts.max_tok)
+                n = 0;
+            ok &= sl_seq_begin(q[i], n, 0, NULL) == 0;
+            s.n_row += n;
+            s.n_seq++;
+        }
+        s.n_logit = k;
+        sl_forward(r.m, &s);
+        for (int i = 0; i <= N_OTHER; i++)
+            sl_seq_end(q[i], 0);
+        ok &= memcmp(s.logits, o->logits + (size_t)fed * vocab,
+                     (size_t)k * vocab * sizeof(float)) == 0;
+        fed += k;
+    }
+    verdict(ok, o->model, "packed with 31 others");
+    for (int i = 0; i <= N_OTHER; i++)
+        sl_seq_close(&q[i]);
+    rig_close(&r);
+    free(tok);
+}
+
+static void run_model(const char *model, enum sl_dtype kv, uint64_t seed)
+{
+    static const uint32_t chunk[] = {1, 2, 3, 7, 64, 0};
+    static const unsigned threads[] = {1, 2, 4};
+    char dir[200];
+    struct rig_opts opts;
+    struct rig r;
+    struct sl_seq *q;
+    struct oracle o = {.model = model, .rig = &r, .kv = kv};
+
+    snprintf(dir, sizeof(dir), "tests/golden/models/%s", model);
+    rig_opts_init(&opts);
+    opts.cpu_mask = 0;
+    opts.kv_type = kv;
+    rig_open(&r, dir, NULL, &opts);
+    o.tok = random_tokens(N_TOK, r.w->conf.vocab, &seed);
+    o.bytes = (size_t)N_TOK * r.w->conf.vocab * sizeof(float);
+    o.logits = calloc(1, o.bytes);
+    q = rig_seq(&r);
+    rig_feed(&r, q, o.tok, N_TOK, 1, o.logits);
+    sl_seq_close(&q);
+
+    for (size_t i = 0; i < SL_COUNTOF(chunk); i++)
+        for (size_t t = 0; t < SL_COUNTOF(threads); t++)
+            try_cut(&o, threads[t], SL_CPU_ALL, chunk[i]);
+    try_cut(&o, 1, 0, 64);
+    try_packed(&o, &seed);
+    rig_close(&r);
+    free((void *)(uintptr_t)o.tok);
+    free(o.logits);
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const model[] = {"dense-r1-f32", "dense-r2",
+                                        "dense-r3",     "moe-r2",
+                                        "fp8",          "nested"};
+    int64_t seed = 1;
+
+    if (argc > 1 &&
+        sl_num_i64(&seed, argv[1], strlen(argv[1]), 0, 1 << 30, "SEED", NULL))
+        return 2;
+    printf("seed %lld\n", (long long)seed);
+    for (size_t i = 0; i < SL_COUNTOF(model); i++) {
+        run_model(model[i], SL_F32, (uint64_t)seed + i);
+        run_model(model[i], SL_BF16, (uint64_t)seed + i);
+    }
+    printf("%u passed, %u failed\n", n_pass, n_fail);
+    return n_fail != 0;
+}
