@@ -1,6 +1,7 @@
 /* base/file.c - files and maps; see file.h */
 #include "base/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -174,6 +175,20 @@ enum sl_file_kind sl_file_kind(const char *path)
     if (S_ISREG(st.st_mode))
         return SL_FILE_REGULAR;
     return S_ISDIR(st.st_mode) ? SL_FILE_DIR : SL_FILE_OTHER;
+}
+
+int sl_dir_each(const char *dir, sl_dir_fn *fn, void *ctx, struct sl_err *err)
+{
+    DIR *d = opendir(dir);
+    const struct dirent *e;
+
+    if (!d)
+        return sl_fail_errno(err, errno, "listing '%s'", dir);
+    while ((e = readdir(d)))
+        if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
+            fn(ctx, e->d_name);
+    closedir(d);
+    return 0;
 }
 
 int sl_path_join(char *out, size_t cap, const char *dir, const char *name,

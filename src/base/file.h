@@ -35,6 +35,11 @@ int sl_file_write(const char *path, const void *p, size_t len,
 enum sl_file_kind { SL_FILE_NONE, SL_FILE_REGULAR, SL_FILE_DIR, SL_FILE_OTHER };
 enum sl_file_kind sl_file_kind(const char *path);
 
+/* Call fn for every name in a folder but "." and "..", in the order of the file
+ * system. */
+typedef void sl_dir_fn(void *ctx, const char *name);
+int sl_dir_each(const char *dir, sl_dir_fn *fn, void *ctx, struct sl_err *err);
+
 /* "dir/name" into out; SL_EARG when it does not fit. */
 int sl_path_join(char *out, size_t cap, const char *dir, const char *name,
                  struct sl_err *err);
