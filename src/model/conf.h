@@ -54,6 +54,10 @@ struct sl_conf {
 int sl_conf_parse(struct sl_conf *out, const json_t *config,
                   struct sl_err *err);
 
+/* The config.json of a checkpoint folder, with the eos ids of
+ * generation_config.json when that is there and has them. */
+int sl_conf_load(struct sl_conf *out, const char *dir, struct sl_err *err);
+
 /* Layers of a kind, target only. */
 uint32_t sl_conf_count(const struct sl_conf *c, enum sl_layer_kind kind);
 
