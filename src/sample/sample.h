@@ -92,4 +92,10 @@ int sl_sampler_draw(struct sl_sampler *s, struct sl_draw *out, float *logits,
                     const int32_t *tent, size_t n_tent, uint64_t pos,
                     struct sl_err *err);
 
+/* Of the distribution that the last successful draw was made from, after all
+ * masks, penalties and truncation: the probability of `id`, and in *max the
+ * largest. For the lossy rules of accept.h. Both 0 if there was no such draw.
+ * After a greedy draw the drawn token has all. */
+float sl_sampler_prob(const struct sl_sampler *s, int32_t id, float *max);
+
 #endif
