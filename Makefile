@@ -3,7 +3,7 @@
 #   make            build/sluice and build/libsluice.a, optimised
 #   make demo       what a newcomer types first: packages, build, three answers
 #   make check      packages, build, every test; ends with "N passed, N failed"
-#   make V=asan test   any tier in a variant: rel dbg asan tsan small cov
+#   make V=asan test   in a variant: rel dbg asan tsan small cov fuzz
 #   make help       the rest
 #
 # Each variant has its own directory under build/, so flags never mix and
@@ -15,12 +15,19 @@ OUT     := $(if $(filter rel,$(V)),build,$(B))
 PREFIX  ?= /usr/local
 INSTALL ?= install
 VERSION := $(shell cat VERSION)
+# The library's binary interface: it changes with the first two numbers.
+SOVERSION := $(word 1,$(subst ., ,$(VERSION))).$(word 2,$(subst ., ,$(VERSION)))
 ARCH    := $(shell $(CC) -dumpmachine | cut -d- -f1)
 
 # The libraries of the build. `make deps` installs what is missing.
-PKGS   := jansson libpcre2-8 libutf8proc hwloc libedit
-PKG_OK := $(shell pkg-config --exists $(PKGS) 2>/dev/null && echo 1)
+PKGS   := jansson libpcre2-8 libutf8proc hwloc
+PROG   := libedit # of the program alone
+PKG_OK := $(shell pkg-config --exists $(PKGS) $(PROG) 2>/dev/null && echo 1)
 LDLIBS := $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lm -pthread
+PROG_LDLIBS := $(shell pkg-config --libs $(PROG) 2>/dev/null)
+
+# One line per file, or the whole command with VERBOSE=1.
+say = $(if $(VERBOSE),,@echo '  $(1)  $(patsubst build/%,%,$(2))';)
 
 # Every optional flag is tried once; an old compiler only loses a warning.
 try = $(shell $(CC) -Werror $(1) -x c -c /dev/null -o /dev/null 2>/dev/null \
@@ -45,7 +52,7 @@ CFLAGS.cov   := -O0 -g -DSL_DEBUG=1 --coverage
 LDFLAGS.rel  := -Wl,-z,relro,-z,now -Wl,-z,noexecstack
 
 ALL_CFLAGS  := -std=c11 -D_GNU_SOURCE -Isrc -Iinclude -fvisibility=hidden \
-               -fPIC -MMD -MP -DSL_VERSION='"$(VERSION)"' $(WARN) \
+               -fPIC -MMD -MP -DSL_VERSION='"$(VERSION)"' -DSL_FLAGS='"$(V): $(strip $(CFLAGS.$(V)) $(CFLAGS))"' $(WARN) \
                $(if $(WERROR),-Werror) \
                $(shell pkg-config --cflags $(PKGS) 2>/dev/null) \
                $(MATH) $(CFLAGS.$(V)) $(CFLAGS)
@@ -85,8 +92,9 @@ $(B)/src/kern/x86/%_avx2.o:   ISA := -mavx2 -mfma -mf16c
 endif
 
 .DEFAULT_GOAL := all
-.PHONY: all demo test check check-full fuzz layers symbols headers deps \
-        deps-check deps-dev fmt lint install uninstall clean help
+.PHONY: all demo test tests list-tests check check-full fuzz layers symbols \
+        headers exports manuals deps deps-check deps-dev fmt lint tidy analyze \
+        install uninstall clean help
 all: $(OUT)/sluice $(OUT)/libsluice.a ## the program and the library
 
 ifneq ($(PKG_OK),1)
@@ -98,37 +106,49 @@ endif
 
 $(OUT)/libsluice.a: $(call obj,$(LIB_SRC))
 	@rm -f $@
-	$(AR) rcs $@ $^
+	$(call say,ar  ,$@)$(AR) rcs $@ $^
+
+# Only what is marked SL_API can be seen from outside.
+SO := libsluice.so.$(VERSION)
+$(OUT)/$(SO): $(call obj,$(LIB_SRC))
+	$(call say,link,$@)$(CC) -shared -Wl,-soname,libsluice.so.$(SOVERSION) $(ALL_LDFLAGS) \
+	    -o $@ $^ $(LDLIBS)
 
 $(OUT)/sluice: $(call obj,$(PROG_SRC)) $(OUT)/libsluice.a
-	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(call say,link,$@)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(PROG_LDLIBS) $(LDLIBS)
+
+# The example of the manual is compiled as a stranger would.
+$(OUT)/minimal: doc/examples/minimal.c $(OUT)/libsluice.a
+	$(call say,link,$@)$(CC) -std=c11 -Wall -Wextra -Iinclude $(CFLAGS.$(V)) $(CFLAGS) \
+	    $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
 
 $(B)/%.o: %.c Makefile VERSION
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(ISA) -c -o $@ $<
+	$(call say,cc  ,$@)$(CC) $(ALL_CFLAGS) $(ISA) -c -o $@ $<
 
 $(B)/tests/%: $(B)/tests/%.o $(call obj,$(HELP_SRC)) $(OUT)/libsluice.a
-	$(CC) $(ALL_LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS)
+	$(call say,link,$@)$(CC) $(ALL_LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS)
 
 $(B)/kerncheck: $(call obj,$(KERN_SRC)) $(OUT)/libsluice.a
-	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(call say,link,$@)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
 
 $(B)/replay/%: $(B)/tests/fuzz/%.o $(B)/tests/fuzz/replay.o $(OUT)/libsluice.a
 	@mkdir -p $(@D)
-	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(call say,link,$@)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
 
-test: all layers symbols headers $(TESTS) ## everything below a minute
-	scripts/run-tests --quick --build $(B) --out $(OUT)
+test: ## everything below a minute; in a variant with V=
+	@scripts/check --quick $(V)
 
 check: deps deps-check ## all tests; within 15 minutes on two cores
-	$(MAKE) WERROR=1 all
-	scripts/check
+	@scripts/check
 
 check-full: deps deps-check deps-dev ## sanitizers and whole matrices; an hour
-	$(MAKE) WERROR=1 all
-	scripts/check --full
+	@scripts/check --full
 
-tests: all $(TESTS) # built, not run
+EXAMPLES := $(if $(wildcard doc/examples/minimal.c),$(OUT)/minimal)
+tests: all $(TESTS) $(EXAMPLES) # built, not run
+list-tests:
+	@printf '%s\n' $(TESTS)
 
 demo: deps ## build, then let the embedded model answer three prompts
 	@$(MAKE) -s all
@@ -148,16 +168,25 @@ headers: ## every header compiles alone
 	    $(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) -fsyntax-only -x c - \
 	    || exit 1; done
 
-# make fuzz F=safetensors T=60
-fuzz: ## search with libFuzzer: make fuzz F=target T=seconds
-	$(MAKE) V=fuzz CC=clang build/fuzz/$(F)
+exports: $(OUT)/$(SO) ## the shared library shows doc/symbols.txt, no more
+	@nm -D --defined-only $< | sed 's/.* //' | LC_ALL=C sort | \
+	    diff doc/symbols.txt -
+
+# Every verb has a page, made from the option table.
+PAGES := $(patsubst doc/man/%,%,$(wildcard doc/man/*.1))
+manuals: $(OUT)/sluice ## doc/man is what the program says
+	@scripts/manuals --check $<
+
+# Found inputs stay in build/; what is worth keeping is copied to the corpus.
+fuzz: ## search with libFuzzer: make fuzz F=safetensors T=60
+	$(MAKE) V=fuzz CC=clang build/fuzz/fuzz_$(F)
 	mkdir -p build/fuzz/corpus/$(F)
-	build/fuzz/$(F) -max_total_time=$(or $(T),60) -timeout=10 \
+	build/fuzz/fuzz_$(F) -max_total_time=$(or $(T),60) -timeout=10 \
 	    -rss_limit_mb=2048 build/fuzz/corpus/$(F) tests/fuzz/corpus/$(F)
 CFLAGS.fuzz := -O1 -g -DSL_DEBUG=1 -fsanitize=fuzzer-no-link,address,undefined \
                -fno-sanitize-recover=all
-build/fuzz/%: $(B)/tests/fuzz/%.o $(OUT)/libsluice.a
-	$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(LDLIBS)
+build/fuzz/fuzz_%: $(B)/tests/fuzz/fuzz_%.o $(OUT)/libsluice.a
+	$(call say,link,$@)$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(LDLIBS)
 
 deps: ## install the libraries of the build
 	@scripts/deps build
@@ -168,6 +197,61 @@ deps-dev: ## install what developers need
 
 fmt: ## format every C file
 	clang-format -i $$(git ls-files '*.[ch]')
+
+lint: layers headers tidy analyze ## what a reviewer need not look for
+
+# A short list of checks that we obey; rule Q12.
+TIDY := -*,bugprone-*,-bugprone-easily-swappable-parameters,$\
+        -bugprone-narrowing-conversions,-bugprone-reserved-identifier,$\
+        -bugprone-implicit-widening-of-multiplication-result,$\
+        -bugprone-assignment-in-if-condition,-bugprone-macro-parentheses,$\
+        -bugprone-suspicious-string-compare
+tidy: ## clang-tidy on the library and the program
+	@clang-tidy --quiet --warnings-as-errors='*' --checks='$(TIDY)' \
+	    $(LIB_SRC) $(PROG_SRC) -- -std=c11 -D_GNU_SOURCE -Isrc -Iinclude \
+	    -DSL_VERSION='""' -DSL_FLAGS='""' $(if $(filter x86_64,$(ARCH)),-mavx2 -mfma -mf16c)
+
+# gcc 12 does not see that sl_fail never returns 0, and so takes every output of
+# a failed call for uninitialised; valgrind and the sanitizers watch that.
+analyze: ## gcc's analyzer on what reads bytes from outside
+	@for f in $(wildcard src/base/*.c src/file/*.c src/text/*.c \
+	    src/cli/*.c); do \
+	    $(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) -O1 -fanalyzer -Werror \
+	    -Wno-analyzer-use-of-uninitialized-value -c -o /dev/null $$f || exit 1; done
+
+# The list that uninstall removes is the list that install wrote.
+DIR_BIN := $(DESTDIR)$(PREFIX)/bin
+DIR_LIB := $(DESTDIR)$(PREFIX)/lib
+DIR_INC := $(DESTDIR)$(PREFIX)/include/sluice
+DIR_MAN := $(DESTDIR)$(PREFIX)/share/man/man1
+DIR_DEMO := $(DESTDIR)$(PREFIX)/share/sluice/models/demo
+HEADERS := $(notdir $(wildcard include/sluice/*.h))
+DEMO    := $(notdir $(wildcard models/demo/*.json models/demo/*.safetensors \
+           models/demo/*.jinja))
+
+install: all $(OUT)/$(SO) ## DESTDIR= PREFIX=/usr/local
+	$(INSTALL) -d $(DIR_BIN) $(DIR_LIB)/pkgconfig $(DIR_INC) $(DIR_MAN)
+	$(INSTALL) -m 755 $(OUT)/sluice $(DIR_BIN)/sluice
+	$(INSTALL) -m 644 $(OUT)/libsluice.a $(DIR_LIB)/libsluice.a
+	$(INSTALL) -m 755 $(OUT)/$(SO) $(DIR_LIB)/$(SO)
+	ln -sf $(SO) $(DIR_LIB)/libsluice.so.$(SOVERSION)
+	ln -sf $(SO) $(DIR_LIB)/libsluice.so
+	sed 's,@PREFIX@,$(PREFIX),; s,@VERSION@,$(VERSION),' sluice.pc.in \
+	    > $(DIR_LIB)/pkgconfig/sluice.pc
+	$(INSTALL) -m 644 $(addprefix include/sluice/,$(HEADERS)) $(DIR_INC)
+	$(INSTALL) -m 644 $(addprefix doc/man/,$(PAGES)) $(DIR_MAN)
+ifneq ($(DEMO),)
+	$(INSTALL) -d $(DIR_DEMO)
+	$(INSTALL) -m 644 $(addprefix models/demo/,$(DEMO)) $(DIR_DEMO)
+endif
+
+uninstall: ## removes exactly what install wrote
+	rm -f $(DIR_BIN)/sluice $(DIR_LIB)/libsluice.a \
+	    $(addprefix $(DIR_LIB)/,$(SO) libsluice.so.$(SOVERSION) libsluice.so) \
+	    $(DIR_LIB)/pkgconfig/sluice.pc $(addprefix $(DIR_INC)/,$(HEADERS)) \
+	    $(addprefix $(DIR_MAN)/,$(PAGES)) $(addprefix $(DIR_DEMO)/,$(DEMO))
+	-rmdir $(DIR_INC) $(DIR_DEMO) $(dir $(DIR_DEMO)) \
+	    $(DESTDIR)$(PREFIX)/share/sluice 2>/dev/null
 
 clean: ## remove build/
 	rm -rf build

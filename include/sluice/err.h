@@ -17,7 +17,7 @@ enum sl_code {
     SL_ECANCEL = -6,   /* the caller cancelled it */
     SL_EUNSUP = -7,    /* well formed, but this engine cannot do it */
     SL_EBUG = -8,      /* our mistake */
-    SL_ENOTFOUND = -9, /* no such file, model or name */
+    SL_ENOTFOUND = -9, /* no such file, model or name, or no permission */
     SL_ENOSPACE = -10, /* the disk is full */
 };
 

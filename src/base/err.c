@@ -39,6 +39,8 @@ static enum sl_code code_of_errno(int e)
     switch (e) {
     case ENOENT:
     case ENOTDIR:
+    case EACCES:
+    case EPERM:
         return SL_ENOTFOUND;
     case ENOSPC:
     case EDQUOT:

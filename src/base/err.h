@@ -24,8 +24,8 @@ int sl_fail(struct sl_err *err, enum sl_code code, const char *fmt, ...)
 int sl_wrap(struct sl_err *err, int rc, const char *fmt, ...) SL_PRINTF(3, 4);
 
 /* The same for a failed system call: appends the words for errno `e`, and maps
- * ENOENT to SL_ENOTFOUND, ENOSPC and EDQUOT to SL_ENOSPACE, ENOMEM to
- * SL_ENOMEM, all others to SL_EIO. */
+ * ENOENT and missing permission to SL_ENOTFOUND, ENOSPC and EDQUOT to
+ * SL_ENOSPACE, ENOMEM to SL_ENOMEM, all others to SL_EIO. */
 int sl_fail_errno(struct sl_err *err, int e, const char *fmt, ...)
     SL_PRINTF(3, 4);
 

@@ -40,8 +40,11 @@ static int no_memory(struct sl_err *err, const char *what, size_t n,
 int sl_mem_alloc(void *out, size_t n, size_t size, const char *what,
                  struct sl_err *err)
 {
-    void *p = count_fails() ? NULL : calloc(n ? n : 1, size ? size : 1);
+    size_t bytes;
+    void *p = NULL;
 
+    if (!count_fails() && sl_mul_size(&bytes, n, size))
+        p = calloc(bytes ? bytes : 1, 1);
     if (!p)
         return no_memory(err, what, n, size);
     memcpy(out, &p, sizeof(p));

@@ -1,7 +1,282 @@
-/* cli/main.c - the program */
-#include "base/base.h"
+/* cli/main.c - the program `sluice`
+ *
+ * main finds the verb, has its options parsed (base/option.h), calls it, and is
+ * the only place that reports an error: one line on standard error. Exit
+ * statuses are those of the table `exit_of`.
+ */
+#include "cli/verb.h"
 
-int main(void)
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/term.h"
+#include "sluice/sluice.h"
+
+#define MAX_PAGE ((size_t)1 << 20) /* bytes of help or of a manual page */
+
+extern char **environ;
+
+struct verb {
+    const char *name;
+    enum sl_verb verb;
+    sl_verb_fn *run;
+    const char *args; /* as usage shows them */
+    const char *does; /* in a line, no full stop */
+    const char *text; /* the description of the manual page */
+};
+
+static const struct verb verbs[] = {
+    {"doctor", SL_VERB_DOCTOR, sl_cli_doctor, "",
+     "what this machine has, and what to do about what it lacks",
+     "Prints one line per check: processor, instruction sets found and used, "
+     "cores, memory, huge pages, and the rate at which memory is read, which "
+     "bounds how fast tokens are generated. Takes about a second."},
+    {"version", SL_VERB_VERSION, sl_cli_version, "",
+     "version, compiler, libraries",
+     "Prints the version of Sluice, the compiler and flags it was built with, "
+     "and the libraries it uses."},
+};
+
+static const char exit_text[] =
+    "0  done\n"
+    "1  any other failure\n"
+    "2  a bad command line\n"
+    "3  this machine or this engine cannot do it (memory, feature)\n"
+    "4  not found, or no permission\n"
+    "5  a file breaks the rules of its format\n"
+    "6  the disk is full\n"
+    "8  busy\n"
+    "130  interrupted\n";
+
+static int exit_of(int code)
 {
-    return 0;
+    switch ((enum sl_code)code) {
+    case SL_OK:
+        return 0;
+    case SL_EARG:
+        return 2;
+    case SL_ENOMEM:
+    case SL_EUNSUP:
+        return 3;
+    case SL_ENOTFOUND:
+        return 4;
+    case SL_EFORMAT:
+        return 5;
+    case SL_ENOSPACE:
+        return 6;
+    case SL_EBUSY:
+        return 8;
+    case SL_ECANCEL:
+        return 130;
+    case SL_EIO:
+    case SL_EBUG:
+        break;
+    }
+    return 1;
+}
+
+/* ---------------------------------------------------- shared by verbs */
+
+int sl_cli_max_args(const struct sl_opts *o, uint32_t max, const char *want,
+                    struct sl_err *err)
+{
+    if (o->n_arg <= max)
+        return 0;
+    return sl_fail(err, SL_EARG, "'%.100s' is one argument too many; %s",
+                   o->arg[max], want);
+}
+
+int sl_cli_print(struct sl_buf *b, const char *what, struct sl_err *err)
+{
+    int rc = sl_buf_check(b, what, err);
+
+    if (!rc)
+        rc = sl_out_write(b->p, b->len, err);
+    sl_buf_deinit(b);
+    return rc;
+}
+
+int sl_cli_print_json(json_t *j, struct sl_err *err)
+{
+    char *text = j ? json_dumps(j, JSON_COMPACT) : NULL;
+    int rc;
+
+    json_decref(j);
+    if (!text)
+        return sl_fail(err, SL_ENOMEM, "no memory is left for the answer");
+    rc = sl_out_str(text, err);
+    free(text); /* jansson's own */
+    return rc ? rc : sl_out_str("\n", err);
+}
+
+void sl_cli_bytes(char out[SL_CLI_BYTES_LEN], uint64_t bytes)
+{
+    static const char *const unit[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    double x = (double)bytes;
+    size_t u = 0;
+
+    while (x >= 1024 && u + 1 < SL_COUNTOF(unit)) {
+        x /= 1024;
+        u++;
+    }
+    snprintf(out, SL_CLI_BYTES_LEN, u && x < 100 ? "%.2f %s" : "%.0f %s", x,
+             unit[u]);
+}
+
+/* --------------------------------------------------------------- help */
+
+static const struct verb *find_verb(const char *name)
+{
+    for (size_t i = 0; i < SL_COUNTOF(verbs); i++)
+        if (!strcmp(verbs[i].name, name))
+            return &verbs[i];
+    return NULL;
+}
+
+static void usage(struct sl_buf *b)
+{
+    sl_buf_str(b, "usage: sluice VERB [ARGUMENTS] [OPTIONS]\n\n");
+    for (size_t i = 0; i < SL_COUNTOF(verbs); i++)
+        sl_buf_fmt(b, "  %-9s %-16s %s\n", verbs[i].name, verbs[i].args,
+                   verbs[i].does);
+    sl_buf_str(b, "\n'sluice VERB --help' lists the options of a verb. Each is "
+                  "also a variable:\n--max-tokens is SLUICE_MAX_TOKENS. The "
+                  "command line wins.\n");
+}
+
+static void verb_help(struct sl_buf *b, const struct verb *v)
+{
+    sl_buf_fmt(b, "usage: sluice %s%s%s [OPTIONS]\n\n%s\n\n", v->name,
+               *v->args ? " " : "", v->args, v->text);
+    sl_opts_help(b, v->verb);
+}
+
+/* The manual page of a verb, or of the program when v is NULL. */
+static void man_page(struct sl_buf *b, const struct verb *v)
+{
+    sl_buf_str(b, ".\\\" Made by scripts/manuals from the table of options.\n");
+    sl_buf_fmt(b,
+               ".TH SLUICE%s%s 1 \"\" \"sluice\"\n.SH NAME\nsluice%s%s \\- "
+               "%s\n",
+               v ? "\\-" : "", v ? v->name : "", v ? "\\-" : "",
+               v ? v->name : "", v ? v->does : "run language models on CPUs");
+    if (!v) {
+        sl_buf_str(b, ".SH SYNOPSIS\n.B sluice\nVERB [ARGUMENTS] "
+                      "[OPTIONS]\n.SH VERBS\n");
+        for (size_t i = 0; i < SL_COUNTOF(verbs); i++)
+            sl_buf_fmt(b, ".TP\n.BR sluice\\-%s (1)\n%s.\n", verbs[i].name,
+                       verbs[i].does);
+        sl_buf_fmt(b, ".SH EXIT STATUS\n.nf\n%s.fi\n", exit_text);
+        return;
+    }
+    sl_buf_fmt(b, ".SH SYNOPSIS\n.B sluice %s\n%s [OPTIONS]\n", v->name,
+               v->args);
+    sl_buf_fmt(b,
+               ".SH DESCRIPTION\n%s\n.SH OPTIONS\nThe command line wins "
+               "over the variable.\n",
+               v->text);
+    sl_opts_man(b, v->verb);
+    sl_buf_fmt(b, ".SH EXIT STATUS\n.nf\n%s.fi\n.SH SEE ALSO\n.BR sluice (1)\n",
+               exit_text);
+}
+
+/* help [--man] [VERB] */
+static int help(int argc, char **argv, struct sl_err *err)
+{
+    bool man = argc > 0 && !strcmp(argv[0], "--man");
+    const char *name = argc > man ? argv[(int)man] : NULL;
+    const struct verb *v = name ? find_verb(name) : NULL;
+    struct sl_buf b;
+
+    if (name && !v && !(man && !strcmp(name, "sluice")))
+        return sl_fail(err, SL_EARG,
+                       "'%.100s' is no verb; 'sluice help' lists them", name);
+    sl_buf_init(&b, MAX_PAGE);
+    if (man)
+        man_page(&b, v);
+    else if (v)
+        verb_help(&b, v);
+    else
+        usage(&b);
+    return sl_cli_print(&b, "help", err);
+}
+
+/* --------------------------------------------------------------- main */
+
+static void log_line(void *ctx, enum sl_log_level level, const char *line)
+{
+    static const char *const name[] = {"debug", "info", "warning", "error"};
+
+    (void)ctx;
+    sl_note("sluice: %s: %s\n", name[level], line);
+}
+
+static void start_log(const struct sl_opts *o)
+{
+    /* In the order of the option's words. */
+    static const enum sl_log_level level[] = {SL_LOG_WARN, SL_LOG_DEBUG,
+                                              SL_LOG_INFO, SL_LOG_ERROR};
+
+    sl_log_set(log_line, NULL, level[o->value[SL_OPT_LOG_LEVEL].i]);
+    for (int i = 0; i < SL_N_OPT; i++)
+        if (sl_opt_is_always((enum sl_opt_id)i) &&
+            sl_opts_has(o, (enum sl_opt_id)i))
+            sl_log(SL_LOG_INFO, "option=%s value=%s note=always",
+                   sl_opt_get((enum sl_opt_id)i)->name,
+                   sl_opt_get((enum sl_opt_id)i)->arg);
+}
+
+static int run_verb(const struct verb *v, int argc, char **argv,
+                    struct sl_err *err)
+{
+    struct sl_opts o;
+    int rc;
+
+    sl_opts_init(&o, v->verb);
+    rc = sl_opts_line(&o, argc - 2, argv + 2, err);
+    if (!rc && o.value[SL_OPT_HELP].i) {
+        char *name[] = {argv[1]};
+
+        return help(1, name, err);
+    }
+    if (!rc)
+        rc = sl_opts_env(&o, environ, err);
+    if (rc)
+        return rc;
+    start_log(&o);
+    return v->run(&o, err);
+}
+
+static int dispatch(int argc, char **argv, struct sl_err *err)
+{
+    const char *name = argc > 1 ? argv[1] : "";
+    const struct verb *v;
+    struct sl_buf b;
+
+    if (!strcmp(name, "--version") || !strcmp(name, "-V"))
+        name = "version";
+    v = find_verb(name);
+    if (v)
+        return run_verb(v, argc, argv, err);
+    if (!strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h"))
+        return help(argc - 2, argv + 2, err);
+    if (argc > 1)
+        return sl_fail(err, SL_EARG,
+                       "'%.100s' is no verb; 'sluice help' lists them", name);
+    sl_buf_init(&b, MAX_PAGE);
+    usage(&b);
+    sl_note("%s", b.p ? b.p : "");
+    sl_buf_deinit(&b);
+    return SL_EARG;
+}
+
+int main(int argc, char **argv)
+{
+    struct sl_err err = {0};
+    int rc;
+
+    sl_term_init();
+    rc = dispatch(argc, argv, &err);
+    if (rc && err.msg[0])
+        sl_note("sluice: %s\n", err.msg);
+    return exit_of(rc);
 }

@@ -1,0 +1,223 @@
+/* base/option.h - the one table of options
+ *
+ * Every option a user may set is one line of SL_OPTIONS. From it come the long
+ * flags, the SLUICE_... variables, the keys of a profile (the flag with
+ * underscores), the ranges, `--help` and the manual pages.
+ *
+ *     struct sl_opts o;
+ *     sl_opts_init(&o, SL_VERB_RUN);
+ *     rc = sl_opts_line(&o, argc, argv, &err);
+ *     if (!rc)
+ *         rc = sl_opts_env(&o, environ, &err);
+ *     if (sl_opts_has(&o, SL_OPT_SEED))
+ *         seed = o.value[SL_OPT_SEED].i;
+ *
+ * Each source has a rank (command line > environment > profile > default), so
+ * the order of the calls does not matter. Strings are borrowed from the source
+ * they came from.
+ *
+ * An option that the verb does not know is refused, with the nearest name; so
+ * is a value out of range. Nothing is accepted and then ignored: a choice that
+ * asks for what Sluice always does is in the table as the only choice.
+ */
+#ifndef SL_BASE_OPTION_H
+#define SL_BASE_OPTION_H
+
+#include "base/buf.h"
+#include "base/json.h"
+
+enum sl_verb {
+    SL_VERB_RUN = 1 << 0,
+    SL_VERB_INFO = 1 << 1,
+    SL_VERB_TOKENIZE = 1 << 2,
+    SL_VERB_DOCTOR = 1 << 3,
+    SL_VERB_VERSION = 1 << 4,
+};
+
+enum sl_opt_type {
+    SL_VAL_BOOL,   /* --x, --no-x */
+    SL_VAL_INT,    /* a whole number */
+    SL_VAL_COUNT,  /* the same; 32k is 32,000 and 32K is 32,768 */
+    SL_VAL_FLOAT,  /* a decimal number */
+    SL_VAL_CHOICE, /* one word of `arg`; i is its index */
+    SL_VAL_TEXT,
+    SL_VAL_TEXTS, /* may be repeated; see sl_opts.list */
+};
+
+/* Verbs, in groups. */
+#define SL_OPT_V_ENGINE SL_VERB_RUN
+#define SL_OPT_V_JSON                                                          \
+    (SL_VERB_RUN | SL_VERB_INFO | SL_VERB_TOKENIZE | SL_VERB_DOCTOR |          \
+     SL_VERB_VERSION)
+#define SL_OPT_V_LOG (SL_VERB_RUN | SL_VERB_INFO | SL_VERB_TOKENIZE)
+
+/* id, type, verbs, flag, other spellings, argument or choices, least, most,
+ * default as help shows it, what it does.
+ *
+ * A choice is "a|b|other=a": `other` is another spelling of a, and the first
+ * word is the default. Other spellings of flags are vLLM's and llama-server's.
+ * `least` and `most` bound numbers; those of samplers are vLLM's. */
+#define SL_OPTIONS(X)                                                          \
+    X(MODEL, TEXT, SL_VERB_RUN | SL_VERB_INFO | SL_VERB_TOKENIZE, "model",     \
+      "-m", "MODEL", 0, 0, "",                                                 \
+      "The model, when it is not the first argument.")                         \
+    X(THREADS, INT, SL_OPT_V_ENGINE, "threads", "-t", "N", 0, 1024, "0",       \
+      "Threads that compute; 0 is one per physical core.")                     \
+    X(PIN, BOOL, SL_OPT_V_ENGINE, "pin", "", "", 0, 0, "on",                   \
+      "Bind each computing thread to a core of its own.")                      \
+    X(CPU_MASK, CHOICE, SL_OPT_V_ENGINE, "cpu-mask", "", "all|ref|avx2", 0, 0, \
+      "all",                                                                   \
+      "Instruction sets that may be used; ref is the portable C code. The "    \
+      "answer is the same, to the bit.")                                       \
+    X(MAX_MODEL_LEN, COUNT, SL_OPT_V_ENGINE, "max-model-len", "-c --ctx-size", \
+      "N", 0, 1 << 24, "0",                                                    \
+      "Tokens of one sequence, prompt and answer together; 0 is what the "     \
+      "model was made for.")                                                   \
+    X(MAX_NUM_SEQS, INT, SL_OPT_V_ENGINE, "max-num-seqs", "-np --parallel",    \
+      "N", 1, 4096, "1", "Sequences that run at the same time.")               \
+    X(MAX_NUM_BATCHED_TOKENS, COUNT, SL_OPT_V_ENGINE,                          \
+      "max-num-batched-tokens", "", "N", 1, 1 << 20, "512",                    \
+      "Rows of one step: how much of a prompt is read at once.")               \
+    X(KV_POOL_TOKENS, COUNT, SL_OPT_V_ENGINE, "kv-pool-tokens", "", "N", 0,    \
+      (double)(1ll << 40), "0",                                                \
+      "Tokens of all sequences that the key/value pool can hold; 0 is what "   \
+      "the other limits need.")                                                \
+    X(BLOCK_SIZE, CHOICE, SL_OPT_V_ENGINE, "block-size", "", "64", 0, 0, "64", \
+      "Tokens of one key/value page. It is always 64.")                        \
+    X(KV_DTYPE, CHOICE, SL_OPT_V_ENGINE, "kv-dtype", "--kv-cache-dtype",       \
+      "bf16|fp32|auto=bf16|bfloat16=bf16|float32=fp32", 0, 0, "bf16",          \
+      "Type of the stored keys and values.")                                   \
+    X(DTYPE, CHOICE, SL_OPT_V_ENGINE, "dtype", "", "auto|bfloat16", 0, 0,      \
+      "auto",                                                                  \
+      "Type of the weights: auto takes each tensor as it is stored; bfloat16 " \
+      "refuses a model that is not stored so.")                                \
+    X(LOAD_FORMAT, CHOICE, SL_OPT_V_ENGINE, "load-format", "", "auto|dummy",   \
+      0, 0, "auto",                                                            \
+      "dummy makes random weights from config.json alone, for measurements.")  \
+    X(CHAT_TEMPLATE, TEXT, SL_OPT_V_ENGINE, "chat-template", "", "FILE", 0, 0, \
+      "", "A Jinja template that replaces the model's own.")                   \
+    X(TEMPERATURE, FLOAT, SL_VERB_RUN, "temperature", "--temp", "X", 0, 2,     \
+      "the model's",                                                           \
+      "How far to flatten the distribution; 0 takes the most likely token.")   \
+    X(TOP_P, FLOAT, SL_VERB_RUN, "top-p", "", "X", 1e-9, 1, "the model's",     \
+      "Keep the most likely tokens that together have this probability.")      \
+    X(TOP_K, INT, SL_VERB_RUN, "top-k", "", "N", -1, INT32_MAX, "the model's", \
+      "Keep the N most likely tokens; 0 and -1 keep all.")                     \
+    X(MIN_P, FLOAT, SL_VERB_RUN, "min-p", "", "X", 0, 1, "the model's",        \
+      "Drop tokens less likely than X times the most likely one.")             \
+    X(PRESENCE_PENALTY, FLOAT, SL_VERB_RUN, "presence-penalty", "", "X", -2,   \
+      2, "0", "Taken from the logit of a token that was generated before.")    \
+    X(FREQUENCY_PENALTY, FLOAT, SL_VERB_RUN, "frequency-penalty", "", "X", -2, \
+      2, "0", "The same, once for each time.")                                 \
+    X(REPETITION_PENALTY, FLOAT, SL_VERB_RUN, "repetition-penalty",            \
+      "--repeat-penalty", "X", 1e-3, 1e3, "the model's",                       \
+      "Divides the positive logits of tokens seen before, and multiplies the " \
+      "negative ones.")                                                        \
+    X(SEED, INT, SL_VERB_RUN, "seed", "-s", "N", 0, (double)INT64_MAX,         \
+      "random", "The same seed gives the same text, on any machine.")          \
+    X(MAX_TOKENS, COUNT, SL_VERB_RUN, "max-tokens", "-n --n-predict", "N", 0,  \
+      1 << 24, "0",                                                            \
+      "Tokens of the answer; 0 is as many as the context holds.")              \
+    X(STOP, TEXTS, SL_VERB_RUN, "stop", "", "TEXT", 0, 0, "",                  \
+      "End the answer before this text; may be given up to 16 times.")         \
+    X(IGNORE_EOS, BOOL, SL_VERB_RUN, "ignore-eos", "", "", 0, 0, "off",        \
+      "Go on past the model's end tokens, for measurements.")                  \
+    X(SYSTEM, TEXT, SL_VERB_RUN, "system", "", "TEXT", 0, 0, "",               \
+      "A system message before the conversation.")                             \
+    X(TOOLS, TEXT, SL_VERB_RUN, "tools", "", "FILE", 0, 0, "",                 \
+      "A JSON file with an array of tools that the model may call.")           \
+    X(THINK, BOOL, SL_VERB_RUN, "think", "", "", 0, 0, "the model's",          \
+      "Ask the template for an answer with, or without, reasoning first.")     \
+    X(RAW, BOOL, SL_VERB_RUN, "raw", "", "", 0, 0, "off",                      \
+      "Complete the prompt as it is, without the chat template.")              \
+    X(SPECIAL, BOOL, SL_VERB_TOKENIZE, "special", "", "", 0, 0, "on",          \
+      "Recognise special tokens in the text.")                                 \
+    X(COUNT, BOOL, SL_VERB_TOKENIZE, "count", "", "", 0, 0, "off",             \
+      "Print only the number of tokens.")                                      \
+    X(JSON, BOOL, SL_OPT_V_JSON, "json", "", "", 0, 0, "off",                  \
+      "Print one JSON object instead of text.")                                \
+    X(LOG_LEVEL, CHOICE, SL_OPT_V_LOG, "log-level", "",                        \
+      "warn|debug|info|error", 0, 0, "warn",                                   \
+      "The least important events to print on standard error.")                \
+    X(HELP, BOOL, SL_OPT_V_JSON, "help", "-h", "", 0, 0, "off",                \
+      "Print this and end.")
+
+enum sl_opt_id {
+#define X(id, ...) SL_OPT_##id,
+    SL_OPTIONS(X)
+#undef X
+        SL_N_OPT
+};
+
+struct sl_opt {
+    const char *name; /* long flag without dashes */
+    const char *also; /* other spellings with dashes, separated by a space */
+    const char *arg;  /* what stands for the value in help, or the choices */
+    const char *def;  /* default, as help shows it */
+    const char *help;
+    enum sl_opt_type type;
+    uint32_t verbs; /* enum sl_verb, or-ed */
+    double lo, hi;
+};
+
+const struct sl_opt *sl_opt_get(enum sl_opt_id id);
+
+/* Where a value came from, by rising rank. */
+enum sl_opt_from {
+    SL_FROM_DEFAULT,
+    SL_FROM_PROFILE,
+    SL_FROM_ENV,
+    SL_FROM_LINE,
+};
+
+struct sl_opt_value {
+    enum sl_opt_from from;
+    int64_t i;     /* BOOL, INT, COUNT; CHOICE: index of the word */
+    double f;      /* FLOAT */
+    const char *s; /* TEXT, else NULL; borrowed */
+};
+
+#define SL_OPT_MAX_LIST 16 /* values of an option that may be repeated */
+#define SL_OPT_MAX_ARG 64  /* arguments that are no options */
+
+struct sl_opts {
+    enum sl_verb verb;
+    struct sl_opt_value value[SL_N_OPT];
+    const char *list[SL_OPT_MAX_LIST]; /* of SL_OPT_STOP */
+    uint32_t n_list;
+    const char *arg[SL_OPT_MAX_ARG]; /* what is no option, in order */
+    uint32_t n_arg;
+};
+
+/* Defaults that help shows as a word ("the model's") leave `from` at
+ * SL_FROM_DEFAULT and the value at 0; ask sl_opts_has. */
+void sl_opts_init(struct sl_opts *o, enum sl_verb verb);
+
+/* The arguments behind the verb. SL_EARG names the argument and the remedy. */
+int sl_opts_line(struct sl_opts *o, int argc, char *const *argv,
+                 struct sl_err *err);
+
+/* SLUICE_... variables of this verb's options out of `env`, an array that ends
+ * with NULL. Empty ones count as unset; those of other verbs are left alone.
+ * One that names no option at all is refused like an unknown flag. */
+int sl_opts_env(struct sl_opts *o, char *const *env, struct sl_err *err);
+
+/* The keys of a profile; must live as long as `o`. */
+int sl_opts_profile(struct sl_opts *o, const json_t *profile,
+                    struct sl_err *err);
+
+/* Was it set by anybody? */
+bool sl_opts_has(const struct sl_opts *o, enum sl_opt_id id);
+
+/* Does the choice have a single word: what Sluice always does? */
+bool sl_opt_is_always(enum sl_opt_id id);
+
+/* "SLUICE_MAX_MODEL_LEN". out has room for SL_OPT_ENV_LEN bytes. */
+#define SL_OPT_ENV_LEN 64
+void sl_opt_env_name(char *out, enum sl_opt_id id);
+
+/* The options of a verb, as `--help` shows them or as a manual page does. */
+void sl_opts_help(struct sl_buf *b, enum sl_verb verb);
+void sl_opts_man(struct sl_buf *b, enum sl_verb verb);
+
+#endif

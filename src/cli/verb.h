@@ -1,0 +1,32 @@
+/* cli/verb.h - the verbs of the program
+ *
+ * A verb is one file with one function. It gets its options parsed, writes its
+ * answer to standard output and returns 0 or a negative enum sl_code after
+ * filling `err`; main.c reports, and turns the code into an exit status.
+ */
+#ifndef SL_CLI_VERB_H
+#define SL_CLI_VERB_H
+
+#include "base/option.h"
+
+typedef int sl_verb_fn(const struct sl_opts *o, struct sl_err *err);
+
+sl_verb_fn sl_cli_run, sl_cli_info, sl_cli_tokenize, sl_cli_doctor,
+    sl_cli_version;
+
+/* SL_EARG when there are more than `max` arguments beside the options; `want`
+ * says what they are. */
+int sl_cli_max_args(const struct sl_opts *o, uint32_t max, const char *want,
+                    struct sl_err *err);
+
+/* Print a JSON value on a line of its own, and end it. */
+int sl_cli_print_json(json_t *j, struct sl_err *err);
+
+/* Print what was built in `b`, and end it; `what` names it. */
+int sl_cli_print(struct sl_buf *b, const char *what, struct sl_err *err);
+
+/* "1.50 GiB", "640 KiB" or "12 B" into out. */
+#define SL_CLI_BYTES_LEN 32
+void sl_cli_bytes(char out[SL_CLI_BYTES_LEN], uint64_t bytes);
+
+#endif

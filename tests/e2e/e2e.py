@@ -1,0 +1,92 @@
+"""What the end-to-end tests share: run the program, judge one error line.
+
+A test is a function marked @test; done() runs them all and prints the counts.
+The program under test is $SLUICE, or build/sluice.
+"""
+import os
+import signal
+import subprocess
+import sys
+import traceback
+
+SLUICE = os.environ.get("SLUICE", "build/sluice")
+LIMIT_S = 120
+tests = []
+
+
+class Run:
+    """One run to its end. stdout: None (captured), "closed", "broken" (a pipe
+    whose reader left) or a path."""
+
+    def __init__(self, *argv, stdin="", env=None, stdout=None, cwd=None,
+                 limit_s=LIMIT_S):
+        self.argv = [SLUICE, *argv]
+        full = {k: v for k, v in os.environ.items()
+                if not k.startswith("SLUICE_")}
+        full.update(env or {})
+        data = stdin if isinstance(stdin, bytes) else stdin.encode()
+        if stdout is None:
+            target, prepare = subprocess.PIPE, None
+        elif stdout == "closed":
+            target, prepare = None, lambda: os.close(1)
+        elif stdout == "broken":
+            r, target = os.pipe()
+            os.close(r)
+            prepare = None
+        else:
+            target, prepare = open(stdout, "wb"), None
+        # Python ignores SIGPIPE and children inherit that.
+        def child():
+            signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+            if prepare:
+                prepare()
+
+        p = subprocess.run(self.argv, input=data, stdout=target,
+                           stderr=subprocess.PIPE, env=full, cwd=cwd,
+                           timeout=limit_s, preexec_fn=child)
+        if isinstance(target, int) and target >= 0:
+            os.close(target)
+        self.rc = p.returncode
+        self.raw = p.stdout or b""
+        self.out = self.raw.decode("utf-8", "replace")
+        self.err = p.stderr.decode("utf-8", "replace")
+
+    def refused(self, rc, *words):
+        """The exit code, one line that names the program and has the words,
+        and nothing on standard output."""
+        lines = [s for s in self.err.splitlines() if s.startswith("sluice: ")]
+        return (self.rc == rc and self.out == "" and len(lines) == 1 and
+                self.err.endswith(lines[0] + "\n") and
+                all(w in lines[0] for w in words))
+
+    def __str__(self):
+        return (f"{' '.join(self.argv)}\n  exit {self.rc}\n"
+                f"  out {self.out[:600]!r}\n  err {self.err[:1200]!r}")
+
+
+def check(ok, what=""):
+    if not ok:
+        raise AssertionError(str(what))
+
+
+def test(f):
+    tests.append(f)
+    return f
+
+
+def done():
+    only = sys.argv[1:]
+    passed = failed = 0
+    for f in tests:
+        if only and f.__name__ not in only:
+            continue
+        try:
+            f()
+            passed += 1
+        except Exception as e:  # noqa: BLE001
+            failed += 1
+            print(f"{f.__name__}: {e}")
+            if not isinstance(e, AssertionError):
+                traceback.print_exc(file=sys.stdout)
+    print(f"{passed} passed, {failed} failed")
+    sys.exit(1 if failed else 0)
