@@ -3,11 +3,15 @@
  * In ascending order of instruction set, so that each level overwrites the one
  * below it.
  */
-#include "kern/kern.h"
+#include "kern/x86/x86.h"
 
 void sl_kern_init_x86(struct sl_kern *k, unsigned cpu)
 {
-    (void)k;
     if (!(cpu & SL_CPU_AVX2))
         return;
+    k->isa = "avx2";
+    sl_kern_init_mul__avx2(k);
+    sl_kern_init_row__avx2(k);
+    sl_kern_init_gdn__avx2(k);
+    sl_kern_init_attn__avx2(k);
 }

@@ -1,0 +1,12 @@
+/* kern/x86/x86.h - the parts from which the tables of x86 are made */
+#ifndef SL_KERN_X86_X86_H
+#define SL_KERN_X86_X86_H
+
+#include "kern/kern.h"
+
+void sl_kern_init_mul__avx2(struct sl_kern *k);
+void sl_kern_init_row__avx2(struct sl_kern *k);
+void sl_kern_init_gdn__avx2(struct sl_kern *k);
+void sl_kern_init_attn__avx2(struct sl_kern *k);
+
+#endif

@@ -1,0 +1,5 @@
+#include "check.h"
+int bench(void)
+{
+    return 0;
+}
