@@ -196,6 +196,17 @@ SL_API int sl_render(char **out, size_t *len, const struct sl_engine *e,
                      const char *template_kwargs, struct sl_err *err);
 SL_API void sl_free(void *p);
 
+/* What the model in the folder `path` is and what it takes, as the text of a
+ * JSON object: dimensions, parameters, weight bytes by class, bytes of keys and
+ * values per token, of state per sequence. Reads config.json and the headers of
+ * the weight files if there are some; without them sizes are those of bf16
+ * weights. *out is freed with sl_free. Any thread. */
+SL_API int sl_inspect(char **out, const char *path, struct sl_err *err);
+
+/* The kernels that this machine would use when the mask allows them: "ref",
+ * "avx2". Static. */
+SL_API const char *sl_isa(uint32_t cpu_mask);
+
 SL_API const char *sl_version(void);
 
 #ifdef __cplusplus

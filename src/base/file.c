@@ -202,3 +202,19 @@ int sl_path_join(char *out, size_t cap, const char *dir, const char *name,
         return sl_fail(err, SL_EARG, "the path '%.100s...' is too long", dir);
     return 0;
 }
+
+int sl_path_self(char *out, size_t cap, struct sl_err *err)
+{
+    ssize_t n = readlink("/proc/self/exe", out, cap);
+    char *slash;
+
+    if (n < 0)
+        return sl_fail_errno(err, errno, "finding the program's own folder");
+    if ((size_t)n >= cap)
+        return sl_fail(err, SL_EARG, "the path of the program is too long");
+    out[n] = 0;
+    slash = strrchr(out, '/');
+    if (slash)
+        *slash = 0;
+    return 0;
+}

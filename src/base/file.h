@@ -44,4 +44,8 @@ int sl_dir_each(const char *dir, sl_dir_fn *fn, void *ctx, struct sl_err *err);
 int sl_path_join(char *out, size_t cap, const char *dir, const char *name,
                  struct sl_err *err);
 
+
+/* The folder of the program that runs, without a slash at its end. */
+int sl_path_self(char *out, size_t cap, struct sl_err *err);
+
 #endif

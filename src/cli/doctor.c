@@ -4,7 +4,10 @@
  */
 #include "cli/verb.h"
 
+#include <stdarg.h>
+
 #include "base/machine.h"
+#include "sluice/sluice.h"
 
 /* Far above the caches of today's machines, and little to ask for. */
 #define PROBE_BYTES ((size_t)512 << 20)
@@ -17,8 +20,6 @@ struct report {
 
 static void check(struct report *r, const char *name, const char *state,
                   const char *fmt, ...) SL_PRINTF(4, 5);
-
-#include <stdarg.h>
 
 static void check(struct report *r, const char *name, const char *state,
                   const char *fmt, ...)
@@ -40,7 +41,8 @@ static void check_cpu(struct report *r, const struct sl_machine *m)
 {
     check(r, "processor", "ok", "%s",
           *m->cpu ? m->cpu : "the system does not tell its name");
-    check(r, "isa", "ok", "found: %s", *m->isa ? m->isa : "none of interest");
+    check(r, "isa", "ok", "found: %s; used: %s",
+          *m->isa ? m->isa : "none of interest", sl_isa(UINT32_MAX));
     check(r, "cores", "ok", "%u cores, %u hardware threads, %u memory node%s",
           m->n_core, m->n_cpu, m->n_node, m->n_node == 1 ? "" : "s");
 }
@@ -66,6 +68,15 @@ static void check_memory(struct report *r, const struct sl_machine *m)
     else
         check(r, "huge pages", "ok", "%s",
               *m->huge ? m->huge : "the system does not tell");
+}
+
+/* Features are compiled in or not; the verbs that need one say so. */
+static void check_built(struct report *r)
+{
+    check(r, "built in", "ok",
+          "kernels for this processor: %s; MPI and UCX: "
+          "not built, no verb needs them yet",
+          sl_isa(UINT32_MAX));
 }
 
 static int check_rate(struct report *r, const struct sl_machine *m,
@@ -98,6 +109,7 @@ int sl_cli_doctor(const struct sl_opts *o, struct sl_err *err)
         goto out;
     check_cpu(&r, &m);
     check_memory(&r, &m);
+    check_built(&r);
     rc = check_rate(&r, &m, err);
     if (rc)
         goto out;

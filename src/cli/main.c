@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/term.h"
+#include "base/utf8.h"
 #include "sluice/sluice.h"
 
 #define MAX_PAGE ((size_t)1 << 20) /* bytes of help or of a manual page */
@@ -25,6 +26,17 @@ struct verb {
 };
 
 static const struct verb verbs[] = {
+    {"info", SL_VERB_INFO, sl_cli_info, "MODEL",
+     "what a model is, and what it takes",
+     "Prints the architecture, the dimensions, the number of parameters, the "
+     "bytes of the weights by class, and what each sequence and each of its "
+     "tokens takes. MODEL is a checkpoint folder, or 'demo' for the embedded "
+     "model; config.json alone is enough."},
+    {"tokenize", SL_VERB_TOKENIZE, sl_cli_tokenize, "MODEL [TEXT]",
+     "text to token ids",
+     "Prints the tokens of TEXT, one per line: the id, a tab, and the text of "
+     "the token as a JSON string. Without TEXT, or with '-', the text comes "
+     "from standard input."},
     {"doctor", SL_VERB_DOCTOR, sl_cli_doctor, "",
      "what this machine has, and what to do about what it lacks",
      "Prints one line per check: processor, instruction sets found and used, "
@@ -83,6 +95,11 @@ int sl_cli_max_args(const struct sl_opts *o, uint32_t max, const char *want,
         return 0;
     return sl_fail(err, SL_EARG, "'%.100s' is one argument too many; %s",
                    o->arg[max], want);
+}
+
+int sl_cli_text(const char *s, size_t len, const char *what, struct sl_err *err)
+{
+    return sl_utf8_check(s, len, what, err) ? SL_EARG : 0;
 }
 
 int sl_cli_print(struct sl_buf *b, const char *what, struct sl_err *err)

@@ -19,6 +19,18 @@ sl_verb_fn sl_cli_run, sl_cli_info, sl_cli_tokenize, sl_cli_doctor,
 int sl_cli_max_args(const struct sl_opts *o, uint32_t max, const char *want,
                     struct sl_err *err);
 
+/* Words of the user that are not UTF-8 are a bad command line, with the offset
+ * of the first bad byte. */
+int sl_cli_text(const char *s, size_t len, const char *what,
+                struct sl_err *err);
+
+/* What the user calls a model -> the folder that the library opens. MODEL is
+ * --model or else the first argument; *n_used is how many arguments that took.
+ */
+#define SL_CLI_PATH 4096
+int sl_cli_model(char path[SL_CLI_PATH], const struct sl_opts *o,
+                 uint32_t *n_used, struct sl_err *err);
+
 /* Print a JSON value on a line of its own, and end it. */
 int sl_cli_print_json(json_t *j, struct sl_err *err);
 

@@ -278,6 +278,65 @@ static int load(struct sl_weights *w, const char *dir,
     return rc;
 }
 
+static uint64_t count_params(const struct sl_plan *plan)
+{
+    uint64_t n = 0;
+
+    for (size_t i = 0; i < plan->n_item; i++) {
+        const struct sl_item *it = &plan->item[i];
+        size_t taps = it->vec.rule == SL_PACK_CONV ? SL_CONV : 1;
+
+        n += it->out_mat ? (uint64_t)it->mat.rows * it->mat.cols
+                         : (uint64_t)it->vec.n * taps;
+    }
+    return n;
+}
+
+/* A folder without any tensors is measured by its config.json alone. */
+static int measure(struct sl_weights *w, struct sl_weights_size *out,
+                   const char *dir, struct sl_err *err)
+{
+    struct sl_plan plan = {.w = w};
+    int rc = sl_conf_load(&w->conf, dir, err);
+
+    if (!rc)
+        rc = alloc_tables(w, err);
+    if (!rc)
+        rc = sl_ckpt_open(&plan.ckpt, dir, err);
+    if (rc == SL_ENOTFOUND && w->layer)
+        rc = 0;
+    if (!rc)
+        rc = sl_names_walk(&plan, err);
+    if (!rc)
+        *out = (struct sl_weights_size){
+            .conf = w->conf,
+            .has_files = plan.ckpt != NULL,
+            .has_mtp = w->has_mtp,
+            .n_param = count_params(&plan),
+            .file_bytes = plan.ckpt ? sl_ckpt_bytes(plan.ckpt) : 0,
+            .bytes = plan.bytes,
+        };
+    if (!rc)
+        memcpy(out->class_bytes, plan.class_bytes, sizeof(out->class_bytes));
+    sl_plan_deinit(&plan);
+    sl_ckpt_close(&plan.ckpt);
+    return rc;
+}
+
+int sl_weights_measure(struct sl_weights_size *out, const char *dir,
+                       struct sl_err *err)
+{
+    struct sl_weights *w = NULL;
+    int rc = sl_mem_alloc(&w, 1, sizeof(*w), "the weights", err);
+
+    if (!rc)
+        rc = sl_mem_alloc(&w->mem, 1, sizeof(*w->mem), "the weights", err);
+    if (!rc)
+        rc = measure(w, out, dir, err);
+    sl_weights_close(&w);
+    return rc;
+}
+
 int sl_weights_open(struct sl_weights **out, const char *dir,
                     const struct sl_load_opts *opts, struct sl_err *err)
 {

@@ -99,4 +99,18 @@ int sl_weights_open(struct sl_weights **out, const char *dir,
                     const struct sl_load_opts *opts, struct sl_err *err);
 void sl_weights_close(struct sl_weights **w);
 
+/* What loading would make of a folder, found out without reading a weight. */
+struct sl_weights_size {
+    struct sl_conf conf;
+    bool has_files;    /* otherwise sizes are those of bf16 weights */
+    bool has_mtp;      /* a head for drafts is there, or config.json names one */
+    uint64_t n_param;  /* elements of all matrices and vectors */
+    uint64_t file_bytes; /* of all tensors, those that are skipped too; or 0 */
+    size_t bytes;
+    size_t class_bytes[8]; /* by enum sl_weight_class */
+};
+
+int sl_weights_measure(struct sl_weights_size *out, const char *dir,
+                       struct sl_err *err);
+
 #endif
