@@ -449,6 +449,18 @@ static float vec_rule(const struct sl_pack_vec *v, float x)
     return x;
 }
 
+/* Where tap t of channel i goes: head by head [4][width]. The q and k heads
+ * before the permuted part are start / (2 n_key) wide. */
+static size_t conv_at(const struct sl_pack_vec *v, size_t i, size_t t)
+{
+    const struct sl_perm *p = &v->perm;
+    size_t from = i < p->start ? 0 : p->start;
+    size_t width = i < p->start ? p->start / (2 * p->n_key) : p->unit;
+    size_t first = from + (i - from) / width * width;
+
+    return first * vec_taps(v) + t * width + (i - first);
+}
+
 bool sl_pack_vec(const struct sl_pack_vec *v)
 {
     size_t taps = vec_taps(v);
@@ -459,7 +471,7 @@ bool sl_pack_vec(const struct sl_pack_vec *v)
             float x = vec_value(v, sl_perm_src(&v->perm, i) * taps + t);
 
             x = vec_rule(v, x);
-            v->dst[t * v->n + i] = x;
+            v->dst[taps > 1 ? conv_at(v, i, t) : i] = x;
             good &= is_finite(x);
         }
     return good;

@@ -8,6 +8,8 @@
  */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include <cmocka.h>
 #include <math.h>
@@ -144,8 +146,13 @@ static void test_model(void **state)
     rig_open(&r, dir, NULL, &o);
     worst = 0;
     assert_true(g.n_rec > 0);
+    /* From the inside out, so that a fault is seen where it begins. */
     for (size_t i = 0; i < g.n_rec; i++)
-        check_record(&r, &g.rec[i]);
+        if (g.rec[i].kind == GOLD_RESIDUAL)
+            check_record(&r, &g.rec[i]);
+    for (size_t i = 0; i < g.n_rec; i++)
+        if (g.rec[i].kind != GOLD_RESIDUAL)
+            check_record(&r, &g.rec[i]);
     print_message("%s: at most %.2g of the largest logit\n", name, worst);
     rig_close(&r);
     gold_close(&g);
