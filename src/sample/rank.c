@@ -26,23 +26,32 @@
 #include <float.h>
 #include <math.h>
 
-#define LANES 16 /* independent maxima, so that compilers use vectors */
+#define LANES 16 /* maxima side by side, so that compilers use vectors */
 
+/* `a > b ? a : b` never takes a NaN from the left, and m is none. */
 static float block_max(const float *z)
 {
-    float m[LANES];
+    float t[LANES];
 
-    memcpy(m, z, sizeof(m));
-    for (int j = 0; j < LANES; j++)
-        m[j] = m[j] > -INFINITY ? m[j] : -INFINITY; /* NaN */
-    for (int i = LANES; i < SL_RANK_BLOCK; i += LANES)
-        for (int j = 0; j < LANES; j++)
-            m[j] = z[i + j] > m[j] ? z[i + j] : m[j];
-    for (int half = LANES / 2; half > 0; half /= 2)
-        for (int j = 0; j < half; j++)
-            m[j] = m[j + half] > m[j] ? m[j + half] : m[j];
-    return m[0];
+    for (int j = 0; j < LANES; j++) {
+        float m = -INFINITY;
+
+        m = z[j] > m ? z[j] : m;
+        m = z[j + LANES] > m ? z[j + LANES] : m;
+        m = z[j + 2 * LANES] > m ? z[j + 2 * LANES] : m;
+        m = z[j + 3 * LANES] > m ? z[j + 3 * LANES] : m;
+        t[j] = m;
+    }
+    for (int j = 0; j < LANES / 2; j++)
+        t[j] = t[j] > t[j + 8] ? t[j] : t[j + 8];
+    for (int j = 0; j < LANES / 4; j++)
+        t[j] = t[j] > t[j + 4] ? t[j] : t[j + 4];
+    t[0] = t[0] > t[2] ? t[0] : t[2];
+    t[1] = t[1] > t[3] ? t[1] : t[3];
+    return t[0] > t[1] ? t[0] : t[1];
 }
+
+_Static_assert(SL_RANK_BLOCK == 4 * LANES, "block_max reads four rows");
 
 float sl_rank_max(float *restrict max, const float *restrict z, size_t n)
 {

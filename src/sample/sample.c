@@ -59,9 +59,12 @@
 #define MAX_VOCAB (1u << 23) /* of sl_rank_cut; ten times what exists */
 
 /* Top-p first looks at tokens of at least 1/1024 of the weight that may be cut
- * off; those below rarely add up to it. If they do, all are looked at. Chosen,
- * not measured; the result is the same with any value. */
+ * off; those below rarely add up to it. If they do, it looks at 16 times
+ * smaller ones, and so on: a list a little too long costs less than one that is
+ * as long as the vocabulary. Chosen, not measured; the result is the same with
+ * any values. */
 #define TAIL_PARTS 1024
+#define TAIL_STEP 16
 
 /* What the last draw drew from, for sl_sampler_prob. */
 enum shape { SHAPE_NONE, SHAPE_POINT, SHAPE_LIST, SHAPE_ARRAY };
@@ -434,18 +437,22 @@ static void array_top_p(struct sl_sampler *s, const float *z, float max,
 {
     struct sl_list *l = &s->list;
     uint64_t need = mass_needed(p, total);
-    float tail = (1 - p) * total / TAIL_PARTS;
-    float least = tail < 1 ? max + temp * sl_ln(tail) : -INFINITY;
+    float most = TAIL_STEP * (float)s->n_vocab;
     struct sl_cut cut;
 
-    for (;;) {
-        sl_rank_collect(l, z, s->max, s->n_vocab, least);
+    for (float parts = TAIL_PARTS;; parts *= TAIL_STEP) {
+        float tail = (1 - p) * total / parts; /* a weight */
+        bool last = parts > most;
+
+        if (tail >= 1 && !last)
+            continue;
+        sl_rank_collect(l, z, s->max, s->n_vocab,
+                        last ? -INFINITY : max + temp * sl_ln(tail));
         for (size_t i = 0; i < l->n; i++)
             l->w[i] = s->w[l->id[i]];
         cut = sl_rank_cut(&s->rank, l->z, l->w, l->n, need);
-        if (cut.found || !(least > -INFINITY))
+        if (cut.found || last)
             break;
-        least = -INFINITY;
     }
     sl_rank_keep(l, cut, true);
     list_drop(l);
@@ -474,8 +481,8 @@ static int32_t draw_sampled(const struct job *j, float max)
             list_top_p(s, o->top_p);
         return draw_from_list(s, u);
     }
-    sl_weigh(s->kern, s->w, j->z, s->n_vocab, max, temp, o->min_p);
-    s->total = sl_weigh_sum(s->sum, s->w, s->n_vocab);
+    s->total = sl_weigh_sum(s->kern, s->w, s->sum, j->z, s->n_vocab, max, temp,
+                            o->min_p);
     if (o->top_p < 1) {
         array_top_p(s, j->z, max, temp, o->top_p, s->total);
         return draw_from_list(s, u);
@@ -510,8 +517,8 @@ static void take_raw(struct sl_sampler *s, struct sl_draw *d, const float *z,
     *base = find_max(s, s->raw);
     if (!(*base > -INFINITY))
         return; /* the draw will fail */
-    sl_weigh(s->kern, s->w, s->raw, s->n_vocab, *base, 1, 0);
-    *log_sum = sl_ln(sl_weigh_sum(s->sum, s->w, s->n_vocab));
+    *log_sum = sl_ln(
+        sl_weigh_sum(s->kern, s->w, s->sum, s->raw, s->n_vocab, *base, 1, 0));
     if (n_top == 0)
         return;
     list_top(s, s->raw, sl_min(n_top, SL_MAX_LOGPROB));

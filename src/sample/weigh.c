@@ -31,44 +31,64 @@
 #define GROUP_BLOCKS 8 /* blocks that are summed side by side */
 #define CHUNK (GROUP_BLOCKS * SL_RANK_BLOCK) /* fits the first cache twice */
 
-/* n is a constant where it matters: compilers then use vectors. */
+/* Loops over a chunk. Where n is a constant after inlining, compilers use
+ * vectors without being asked for more than -O2; it nearly always is. */
 static inline void lower(float *w, size_t n, float by)
 {
     for (size_t i = 0; i < n; i++)
         w[i] -= by;
 }
 
-/* A NaN is below everything. exp is never negative, so least = 0 changes only
- * NaN. */
-static inline void drop(float *w, size_t n, float least)
+static inline void lowered(float *restrict w, const float *restrict z, size_t n,
+                           float by)
+{
+    for (size_t i = 0; i < n; i++)
+        w[i] = z[i] - by;
+}
+
+/* A NaN is below everything. */
+static inline void cut(float *w, size_t n, float least)
 {
     for (size_t i = 0; i < n; i++)
         w[i] = w[i] >= least ? w[i] : 0;
+}
+
+/* At most one chunk. */
+static void drop(float *w, size_t n, float least)
+{
+    if (n == CHUNK)
+        cut(w, CHUNK, least);
+    else
+        cut(w, n, least);
+}
+
+/* At most one chunk. */
+static void weigh(const struct sl_kern *kern, float *restrict w,
+                  const float *restrict z, size_t n, float top, float temp)
+{
+    if (temp != 1) {
+        kern->div(w, z, temp, n);
+        if (n == CHUNK)
+            lower(w, CHUNK, top);
+        else
+            lower(w, n, top);
+    } else if (n == CHUNK) { /* x / 1 = x */
+        lowered(w, z, CHUNK, top);
+    } else {
+        lowered(w, z, n, top);
+    }
+    kern->exp(w, w, n);
 }
 
 void sl_weigh(const struct sl_kern *kern, float *restrict w,
               const float *restrict z, size_t n, float max, float temp,
               float least)
 {
-    float top = max / temp;
-
     for (size_t at = 0; at < n; at += CHUNK) {
         size_t len = sl_min(CHUNK, n - at);
-        float *dst = w + at;
 
-        if (temp != 1)
-            kern->div(dst, z + at, temp, len);
-        else /* x / 1 = x */
-            memcpy(dst, z + at, len * sizeof(*dst));
-        if (len == CHUNK)
-            lower(dst, CHUNK, top);
-        else
-            lower(dst, len, top);
-        kern->exp(dst, dst, len);
-        if (len == CHUNK)
-            drop(dst, CHUNK, least);
-        else
-            drop(dst, len, least);
+        weigh(kern, w + at, z + at, len, max / temp, temp);
+        drop(w + at, len, least);
     }
 }
 
@@ -98,21 +118,49 @@ static void sum_group(float *restrict sum, const float *restrict w)
     sum[7] = s7;
 }
 
-float sl_weigh_sum(float *restrict sum, const float *restrict w, size_t n)
+static float sum_block(const float *w, size_t n)
 {
-    size_t n_block = (n + SL_RANK_BLOCK - 1) / SL_RANK_BLOCK, b = 0;
+    float s = 0;
+
+    for (size_t i = 0; i < n; i++)
+        s += w[i];
+    return s;
+}
+
+/* The sums of at most one chunk. NaN is looked for in the sums only: it is
+ * rare, and then its block is done again without. */
+static void sum_chunk(float *restrict sum, float *restrict w, size_t n)
+{
+    if (n == CHUNK)
+        sum_group(sum, w);
+    for (size_t b = 0; b * SL_RANK_BLOCK < n; b++) {
+        float *wb = w + b * SL_RANK_BLOCK;
+        size_t len = sl_min(SL_RANK_BLOCK, n - b * SL_RANK_BLOCK);
+
+        if (n != CHUNK)
+            sum[b] = sum_block(wb, len);
+        if (sum[b] >= 0)
+            continue;
+        drop(wb, len, 0);
+        sum[b] = sum_block(wb, len);
+    }
+}
+
+float sl_weigh_sum(const struct sl_kern *kern, float *restrict w,
+                   float *restrict sum, const float *restrict z, size_t n,
+                   float max, float temp, float least)
+{
     float total = 0;
 
-    for (; (b + GROUP_BLOCKS) * SL_RANK_BLOCK <= n; b += GROUP_BLOCKS)
-        sum_group(sum + b, w + b * SL_RANK_BLOCK);
-    for (; b < n_block; b++) {
-        size_t end = sl_min(n, (b + 1) * SL_RANK_BLOCK);
+    for (size_t at = 0; at < n; at += CHUNK) {
+        size_t len = sl_min(CHUNK, n - at);
 
-        sum[b] = 0;
-        for (size_t i = b * SL_RANK_BLOCK; i < end; i++)
-            sum[b] += w[i];
+        weigh(kern, w + at, z + at, len, max / temp, temp);
+        if (least > 0)
+            drop(w + at, len, least);
+        sum_chunk(sum + at / SL_RANK_BLOCK, w + at, len);
     }
-    for (b = 0; b < n_block; b++)
+    for (size_t b = 0; b * SL_RANK_BLOCK < n; b++)
         total += sum[b];
     return total;
 }

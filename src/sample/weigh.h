@@ -12,9 +12,11 @@ void sl_weigh(const struct sl_kern *kern, float *restrict w,
               const float *restrict z, size_t n, float max, float temp,
               float least);
 
-/* sum[b] = sum over block b of w in rising order, then the total of the blocks
- * in order. */
-float sl_weigh_sum(float *restrict sum, const float *restrict w, size_t n);
+/* The same, and the sums: sum[b] = sum over block b of w in rising order. The
+ * return value is the total of the blocks in order. */
+float sl_weigh_sum(const struct sl_kern *kern, float *restrict w,
+                   float *restrict sum, const float *restrict z, size_t n,
+                   float max, float temp, float least);
 
 /* The first id whose running sum exceeds u * total, 0 <= u < 1, total > 0. */
 int32_t sl_weigh_walk(const float *sum, const float *w, size_t n, float total,
