@@ -46,7 +46,8 @@ from safetensors.torch import load_file, save_file
 from transformers.cache_utils import DynamicCache
 from transformers.models.qwen3_5 import configuration_qwen3_5 as dense_conf
 from transformers.models.qwen3_5 import modeling_qwen3_5 as dense
-from transformers.models.qwen3_5_moe import configuration_qwen3_5_moe as moe_conf
+from transformers.models.qwen3_5_moe import (
+    configuration_qwen3_5_moe as moe_conf)
 from transformers.models.qwen3_5_moe import modeling_qwen3_5_moe as moe
 
 MAGIC = b"SLGOLD1\n"
