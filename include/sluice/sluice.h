@@ -185,7 +185,7 @@ struct sl_gen_stats {
     double queue_s, prefill_s, decode_s;
     uint32_t n_prompt, n_cached, n_output;
 };
-SL_API void sl_gen_stats(const struct sl_gen *g, struct sl_gen_stats *out);
+SL_API void sl_gen_stats(struct sl_gen *g, struct sl_gen_stats *out);
 
 /* ------------------------------------------------------------ the rest */
 

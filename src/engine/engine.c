@@ -1,0 +1,401 @@
+/* engine/engine.c - one loaded model and its thread: open, loop, close
+ *
+ * Opening reads the files in the caller's thread, decides how much memory goes
+ * to what, and starts the engine thread. That thread sleeps while nothing is
+ * submitted, and otherwise runs step after step (engine/step.c).
+ */
+#include "engine/engine.h"
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/machine.h"
+#include "base/mem.h"
+#include "engine/gen.h"
+#include "engine/schedule.h"
+#include "text/tokenizer_json.h"
+
+#define DEFAULT_SEQS 32    /* as llama-server and vLLM users expect */
+#define DEFAULT_ROWS 512   /* of a step; chosen, not measured */
+#define MAX_GENERATION_CONFIG ((size_t)1 << 20)
+
+/* KV takes at most this part of the memory that is free once the weights are
+ * in; the rest is left to the page cache and to others. Chosen. */
+#define KV_SHARE 0.5
+
+void sl_engine_opts_init(struct sl_engine_opts *o)
+{
+    *o = (struct sl_engine_opts){
+        .pin = true,
+        .cpu_mask = SL_CPU_ALL,
+        .max_num_seqs = DEFAULT_SEQS,
+        .max_num_batched_tokens = DEFAULT_ROWS,
+        .kv_type = SL_KV_BF16,
+    };
+}
+
+void sl_gen_list_push(struct sl_gen_list *l, struct sl_gen *g)
+{
+    g->next = NULL;
+    if (l->tail)
+        l->tail->next = g;
+    else
+        l->head = g;
+    l->tail = g;
+}
+
+struct sl_gen *sl_gen_list_pop(struct sl_gen_list *l)
+{
+    struct sl_gen *g = l->head;
+
+    if (g) {
+        l->head = g->next;
+        if (!l->head)
+            l->tail = NULL;
+    }
+    return g;
+}
+
+int sl_engine_take_encoder(struct sl_encoder **out, struct sl_engine *e,
+                           struct sl_err *err)
+{
+    struct sl_encoder *enc = NULL;
+
+    sl_lock(&e->encoder_mu);
+    if (e->n_encoder > 0)
+        enc = e->encoder[--e->n_encoder];
+    sl_unlock(&e->encoder_mu);
+    if (!enc)
+        return sl_encoder_open(out, e->tok, err);
+    *out = enc;
+    return 0;
+}
+
+void sl_engine_give_encoder(struct sl_engine *e, struct sl_encoder *enc)
+{
+    sl_lock(&e->encoder_mu);
+    if (e->n_encoder < SL_MAX_IDLE_ENCODER) {
+        e->encoder[e->n_encoder++] = enc;
+        enc = NULL;
+    }
+    sl_unlock(&e->encoder_mu);
+    sl_encoder_close(&enc);
+}
+
+/* ------------------------------------------------------------------ the loop */
+
+/* Move what was submitted to the waiting ones; false when it is time to stop.
+ * Sleeps while there is nothing to do. */
+static bool take_submitted(struct sl_engine *e)
+{
+    struct sl_gen_list got;
+    bool stop;
+
+    sl_lock(&e->mu);
+    while (!e->stop && !e->submitted.head && !e->waiting.head && e->n_run == 0)
+        sl_cond_wait(&e->work, &e->mu);
+    got = e->submitted;
+    e->submitted = (struct sl_gen_list){0};
+    stop = e->stop;
+    sl_unlock(&e->mu);
+    for (struct sl_gen *g; (g = sl_gen_list_pop(&got)) != NULL;)
+        sl_gen_list_push(&e->waiting, g);
+    return !stop;
+}
+
+static void *engine_main(void *arg)
+{
+    struct sl_engine *e = arg;
+
+    while (take_submitted(e))
+        sl_engine_step(e);
+    for (struct sl_gen *g; (g = sl_gen_list_pop(&e->waiting)) != NULL;)
+        sl_gen_end(g, SL_FINISH_CANCEL, NULL);
+    while (e->n_run > 0)
+        sl_gen_end(e->run[--e->n_run], SL_FINISH_CANCEL, NULL);
+    return NULL;
+}
+
+/* ------------------------------------------------------------------- opening */
+
+static int read_defaults(struct sl_defaults *d, const char *dir,
+                         struct sl_err *err)
+{
+    char path[4096];
+    json_t *j = NULL;
+    double t = 1, p = 1, m = 0, r = 1;
+    int64_t k = 0;
+    bool sample = true;
+    int rc = sl_path_join(path, sizeof(path), dir, "generation_config.json",
+                          err);
+
+    if (!rc && sl_file_kind(path) != SL_FILE_NONE)
+        rc = sl_json_load(&j, path, MAX_GENERATION_CONFIG, err);
+    if (!rc && j) {
+        rc = sl_json_bool(&sample, j, "do_sample", false, err);
+        if (!rc)
+            rc = sl_json_f64(&t, j, "temperature", false, 0, 2, err);
+        if (!rc)
+            rc = sl_json_f64(&p, j, "top_p", false, 0, 1, err);
+        if (!rc)
+            rc = sl_json_f64(&m, j, "min_p", false, 0, 1, err);
+        if (!rc)
+            rc = sl_json_f64(&r, j, "repetition_penalty", false, 0, 100, err);
+        if (!rc)
+            rc = sl_json_i64(&k, j, "top_k", false, -1, INT32_MAX, err);
+        json_decref(j);
+    }
+    *d = (struct sl_defaults){.temperature = sample ? (float)t : 0,
+                              .top_p = (float)p,
+                              .min_p = (float)m,
+                              .repetition_penalty = (float)r,
+                              .top_k = (int32_t)k};
+    return sl_wrap(err, rc, "reading '%s'", path);
+}
+
+/* Tokenizer and template. Dummy weights do without, for benchmarks. */
+static int open_text(struct sl_engine *e, const char *dir, struct sl_err *err)
+{
+    struct sl_err why = {0};
+    int rc = sl_tokenizer_load(&e->tok, dir, &why);
+
+    e->n_vocab = e->weights->conf.vocab;
+    if (rc == SL_ENOTFOUND && e->opts.dummy)
+        return 0;
+    if (rc)
+        return sl_fail(err, (enum sl_code)rc, "%s", why.msg);
+    e->n_vocab =
+        (uint32_t)sl_min(e->n_vocab, sl_tokenizer_n_ids(e->tok));
+    return 0;
+}
+
+/* Memory that may go to keys and values, in pages. */
+static uint64_t affordable_pages(size_t page_bytes, size_t other_bytes)
+{
+    uint64_t have = sl_machine_free_bytes();
+
+    if (have <= other_bytes)
+        return 0;
+    return (uint64_t)(KV_SHARE * (double)(have - other_bytes)) / page_bytes;
+}
+
+/* Fill in max_model_len and kv_pool_tokens: what was asked for, or what fits. */
+static int size_context(struct sl_engine *e, size_t page_bytes,
+                        size_t other_bytes, struct sl_err *err)
+{
+    struct sl_engine_opts *o = &e->opts;
+    uint32_t most = e->weights->conf.max_pos;
+    uint32_t len = o->max_model_len ? o->max_model_len : most;
+    uint64_t per_seq = (len + SL_KV_PAGE - 1) / SL_KV_PAGE;
+    uint64_t pages = per_seq * o->max_num_seqs, fit;
+
+    if (len > most)
+        return sl_fail(err, SL_EARG,
+                       "--max-model-len is %u and the model was trained for "
+                       "%u tokens; lower it",
+                       len, most);
+    fit = o->kv_pool_tokens ? o->kv_pool_tokens / SL_KV_PAGE
+                            : affordable_pages(page_bytes, other_bytes);
+    if (o->kv_pool_tokens || pages > fit)
+        pages = fit;
+    if (pages < per_seq && (o->max_model_len || pages == 0))
+        return sl_fail(err, SL_ENOMEM,
+                       "a context of %u tokens needs %.2f GiB of KV cache and "
+                       "%.2f GiB are there for it; lower --max-model-len to "
+                       "%llu%s",
+                       len, (double)per_seq * (double)page_bytes / 0x1p30,
+                       (double)pages * (double)page_bytes / 0x1p30,
+                       (unsigned long long)pages * SL_KV_PAGE,
+                       o->kv_pool_tokens ? " or raise --kv-pool-tokens" : "");
+    if (pages < per_seq) {
+        sl_log(SL_LOG_WARN,
+               "context=%llu of %u tokens fit in memory",
+               (unsigned long long)pages * SL_KV_PAGE, len);
+        len = (uint32_t)(pages * SL_KV_PAGE);
+    }
+    o->max_model_len = len;
+    o->kv_pool_tokens = pages * SL_KV_PAGE;
+    return 0;
+}
+
+static int open_memory(struct sl_engine *e, struct sl_err *err)
+{
+    const struct sl_conf *c = &e->weights->conf;
+    struct sl_kv_plane plane;
+    struct sl_memory_opts m = {
+        .planes = &plane,
+        .n_plane = 1,
+        .kv_type = e->opts.kv_type == SL_KV_F32 ? SL_F32 : SL_BF16,
+        .n_seq = e->opts.max_num_seqs,
+        .n_slot = e->opts.max_num_seqs + 1};
+    struct sl_model_opts work = {.max_row = e->opts.max_num_batched_tokens,
+                                 .max_seq = e->opts.max_num_seqs,
+                                 .max_logit = e->opts.max_num_seqs};
+    size_t other;
+    int rc;
+
+    sl_model_planes(c, &plane);
+    sl_model_rec_shape(c, 0, &m.rec);
+    other = sl_model_work_bytes(c, sl_pool_n_thread(e->pool), &work) +
+            m.n_slot * sl_rec_slot_bytes(&m.rec);
+    rc = size_context(e, sl_kv_page_bytes(&plane, 1, m.kv_type), other, err);
+    if (rc)
+        return rc;
+    m.n_page = (uint32_t)(e->opts.kv_pool_tokens / SL_KV_PAGE);
+    m.max_tok = e->opts.max_model_len;
+    rc = sl_memory_open(&e->mem, &m, err);
+    if (!rc)
+        rc = sl_model_open(&e->model, e->weights, e->pool, &e->kern, &work,
+                           err);
+    return rc;
+}
+
+static int open_step(struct sl_engine *e, struct sl_err *err)
+{
+    uint32_t n = e->opts.max_num_seqs, rows = e->opts.max_num_batched_tokens;
+    int rc = sl_sampler_open(&e->sampler, &e->kern, e->n_vocab, err);
+
+    if (!rc)
+        rc = sl_mem_alloc(&e->run, n, sizeof(*e->run), "the engine", err);
+    if (!rc)
+        rc = sl_mem_alloc(&e->step_seq, n, sizeof(*e->step_seq), "the engine",
+                          err);
+    if (!rc)
+        rc = sl_mem_alloc(&e->step_rows, n, sizeof(*e->step_rows),
+                          "the engine", err);
+    if (!rc)
+        rc = sl_mem_alloc(&e->logit_row, n, sizeof(*e->logit_row),
+                          "the engine", err);
+    if (!rc)
+        rc = sl_mem_alloc(&e->sched, n, sizeof(*e->sched), "the engine", err);
+    if (!rc)
+        rc = sl_mem_alloc(&e->step_tok, rows, sizeof(*e->step_tok),
+                          "the engine", err);
+    return rc;
+}
+
+static int check_opts(const struct sl_engine_opts *o, const char *path,
+                      struct sl_err *err)
+{
+    if (o->max_num_seqs == 0 || o->max_num_batched_tokens < o->max_num_seqs)
+        return sl_fail(err, SL_EARG,
+                       "--max-num-batched-tokens is %u and --max-num-seqs %u; "
+                       "the first must be at least the second, and that at "
+                       "least 1",
+                       o->max_num_batched_tokens, o->max_num_seqs);
+    if (sl_file_kind(path) == SL_FILE_NONE)
+        return sl_fail(err, SL_ENOTFOUND,
+                       "there is no model at '%s'; give the folder of a "
+                       "checkpoint",
+                       path);
+    if (sl_file_kind(path) != SL_FILE_DIR)
+        return sl_fail(err, SL_EUNSUP,
+                       "'%s' is not a folder; give the folder of a checkpoint "
+                       "(config.json, safetensors, tokenizer.json)",
+                       path);
+    return 0;
+}
+
+static int load(struct sl_engine *e, const char *path, struct sl_err *err)
+{
+    struct sl_load_opts lo = {.dummy = e->opts.dummy,
+                              .progress = e->opts.progress,
+                              .progress_ctx = e->opts.progress_ctx};
+    int rc;
+
+    sl_kern_init(&e->kern, e->opts.cpu_mask);
+    rc = sl_pool_open(&e->pool, e->opts.n_thread, e->opts.pin, err);
+    lo.pool = e->pool;
+    if (!rc)
+        rc = sl_weights_open(&e->weights, path, &lo, err);
+    if (!rc)
+        rc = read_defaults(&e->defaults, path, err);
+    if (!rc)
+        rc = open_text(e, path, err);
+    if (!rc)
+        rc = open_memory(e, err);
+    if (!rc)
+        rc = open_step(e, err);
+    return rc;
+}
+
+int sl_engine_open(struct sl_engine **out, const char *path,
+                   const struct sl_engine_opts *opts, struct sl_err *err)
+{
+    struct sl_engine *e = NULL;
+    uint64_t t0 = sl_clock_ns();
+    int rc = check_opts(opts, path, err);
+
+    if (!rc)
+        rc = sl_mem_alloc(&e, 1, sizeof(*e), "the engine", err);
+    if (rc)
+        return sl_wrap(err, rc, "opening '%s'", path);
+    e->opts = *opts;
+    sl_mutex_init(&e->mu, SL_RANK_ENGINE);
+    sl_mutex_init(&e->encoder_mu, SL_RANK_ENCODER);
+    sl_cond_init(&e->work);
+    rc = load(e, path, err);
+    e->load_s = sl_clock_s(t0, sl_clock_ns());
+    if (!rc)
+        rc = sl_thread_start(&e->thread, engine_main, e, "the engine", err);
+    e->started = rc == 0;
+    if (rc)
+        sl_engine_close(&e);
+    else
+        *out = e;
+    return sl_wrap(err, rc, "opening '%s'", path);
+}
+
+void sl_engine_close(struct sl_engine **pe)
+{
+    struct sl_engine *e = *pe;
+
+    if (!e)
+        return;
+    *pe = NULL;
+    if (e->started) {
+        sl_lock(&e->mu);
+        e->stop = true;
+        sl_cond_wake_all(&e->work);
+        sl_unlock(&e->mu);
+        sl_thread_join(&e->thread);
+    }
+    while (e->n_encoder > 0)
+        sl_encoder_close(&e->encoder[--e->n_encoder]);
+    sl_sampler_close(&e->sampler);
+    sl_model_close(&e->model);
+    sl_memory_close(&e->mem);
+    sl_tokenizer_close(&e->tok);
+    sl_weights_close(&e->weights);
+    sl_pool_close(&e->pool);
+    sl_mem_free(e->run);
+    sl_mem_free(e->step_seq);
+    sl_mem_free(e->step_rows);
+    sl_mem_free(e->logit_row);
+    sl_mem_free(e->sched);
+    sl_mem_free(e->step_tok);
+    sl_cond_deinit(&e->work);
+    sl_mutex_deinit(&e->encoder_mu);
+    sl_mutex_deinit(&e->mu);
+    sl_mem_free(e);
+}
+
+void sl_engine_info(const struct sl_engine *e, struct sl_engine_info *out)
+{
+    const struct sl_conf *c = &e->weights->conf;
+
+    *out = (struct sl_engine_info){
+        .arch = c->arch,
+        .isa = e->kern.isa,
+        .n_thread = sl_pool_n_thread(e->pool),
+        .n_layer = c->n_layer,
+        .hidden = c->hidden,
+        .n_vocab = e->n_vocab,
+        .max_model_len = e->opts.max_model_len,
+        .weight_bytes = e->weights->bytes,
+        .kv_bytes = e->mem->kv->bytes,
+        .kv_pool_tokens = e->opts.kv_pool_tokens,
+        .state_bytes = sl_rec_slot_bytes(&e->mem->rec->shape),
+        .load_s = e->load_s,
+    };
+}

@@ -1,0 +1,78 @@
+/* engine/engine.h - one loaded model and its thread, from inside
+ *
+ * Who owns what:
+ *   set while opening, then read-only: any thread
+ *   guarded by mu:  generations that were submitted and not yet taken
+ *   engine thread:  everything else
+ */
+#ifndef SL_ENGINE_ENGINE_H
+#define SL_ENGINE_ENGINE_H
+
+#include "base/thread.h"
+#include "model/qwen35.h"
+#include "sample/sample.h"
+#include "sluice/sluice.h"
+#include "text/tokenize.h"
+
+#define SL_MAX_IDLE_ENCODER 8
+
+/* Sampling that the model's authors recommend: generation_config.json. */
+struct sl_defaults {
+    float temperature, top_p, min_p, repetition_penalty;
+    int32_t top_k;
+};
+
+struct sl_gen_list {
+    struct sl_gen *head, *tail;
+};
+
+struct sl_engine {
+    /* Read-only once open. */
+    struct sl_engine_opts opts; /* with the defaults filled in */
+    struct sl_kern kern;
+    struct sl_pool *pool;
+    struct sl_weights *weights;
+    struct sl_tokenizer *tok; /* NULL with dummy weights and no files */
+    struct sl_chat *chat;     /* NULL without a template */
+    struct sl_defaults defaults;
+    uint32_t n_vocab; /* ids that can be drawn */
+    double load_s;
+
+    struct sl_mutex mu;
+    struct sl_cond work;          /* with mu: submitted, or stop */
+    struct sl_gen_list submitted; /* guarded by mu */
+    bool stop;                    /* guarded by mu */
+    struct sl_thread thread;
+    bool started;
+
+    struct sl_mutex encoder_mu;
+    struct sl_encoder *encoder[SL_MAX_IDLE_ENCODER]; /* guarded by encoder_mu */
+    uint32_t n_encoder;
+
+    /* Engine thread. */
+    struct sl_model *model;
+    struct sl_memory *mem;
+    struct sl_sampler *sampler;
+    struct sl_gen_list waiting;
+    struct sl_gen **run; /* [max_num_seqs] oldest first */
+    uint32_t n_run;
+    uint32_t n_page_promised; /* pages that running sequences may still need */
+    struct sl_seq **step_seq; /* [max_num_seqs], the step being built */
+    uint32_t *step_rows;      /* [max_num_seqs] */
+    uint32_t *logit_row;      /* [max_num_seqs] */
+    int32_t *step_tok;        /* [max_num_batched_tokens] */
+    struct sl_sched_seq *sched;
+};
+
+void sl_gen_list_push(struct sl_gen_list *l, struct sl_gen *g);
+struct sl_gen *sl_gen_list_pop(struct sl_gen_list *l); /* NULL when empty */
+
+/* Run one step over the running generations (engine/step.c). */
+void sl_engine_step(struct sl_engine *e);
+
+/* An encoder to use until it is given back; any thread. */
+int sl_engine_take_encoder(struct sl_encoder **out, struct sl_engine *e,
+                           struct sl_err *err);
+void sl_engine_give_encoder(struct sl_engine *e, struct sl_encoder *enc);
+
+#endif

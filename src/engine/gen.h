@@ -1,0 +1,86 @@
+/* engine/gen.h - one generation, from inside
+ *
+ *            submit            admit             end token, limit, error,
+ *   (caller) ------> WAITING ---------> RUNNING ------------------------> ENDED
+ *                       |                          cancel, from any state ^
+ *                       +--------------------------------------------------+
+ *
+ * In WAITING it owns no sequence. RUNNING owns one, with pages promised for all
+ * it may ever need. ENDED owns none again, and the engine thread does not touch
+ * it any more: `let_go` says so, and sl_gen_close waits for it.
+ */
+#ifndef SL_ENGINE_GEN_H
+#define SL_ENGINE_GEN_H
+
+#include <stdatomic.h>
+
+#include "engine/engine.h"
+#include "engine/stop.h"
+#include "text/detokenize.h"
+
+/* Pieces that were made and not yet taken. */
+struct sl_pieces {
+    struct sl_buf text;
+    int32_t *ids;                /* [max_out] */
+    struct sl_logprob *logprobs; /* [max_out], or NULL */
+    struct sl_logprob *top;      /* [max_out][n_top], or NULL */
+    size_t n_ids;
+};
+
+struct sl_gen {
+    struct sl_gen *next; /* in a list */
+
+    /* Set by submit, then read-only. */
+    struct sl_engine *e;
+    int32_t *prompt;
+    uint32_t n_prompt, max_out;
+    struct sl_sample_opts sample;
+    struct sl_bias *bias;
+    int32_t *end_ids;
+    char **stop;
+    uint32_t n_stop;
+    bool ignore_eos;
+    uint32_t n_page; /* pages it may need */
+    void (*wake)(void *ctx);
+    void *wake_ctx;
+    uint64_t submit_ns;
+
+    atomic_bool cancel; /* any thread sets, engine thread reads; a flag */
+
+    /* Engine thread. */
+    struct sl_seq *seq; /* RUNNING */
+    struct sl_history *hist;
+    struct sl_detok detok;
+    struct sl_stop stopper;
+    struct sl_buf fresh; /* text of the newest token */
+    int32_t last;        /* drawn, not yet run through the model */
+
+    struct sl_mutex mu;
+    struct sl_cond ready;
+    /* Guarded by mu. */
+    struct sl_pieces back;
+    enum sl_finish finish;
+    struct sl_err err;
+    uint32_t n_out;
+    bool let_go;
+    uint64_t admit_ns, first_ns, last_ns; /* 0: not yet */
+
+    /* The thread that calls next or poll. */
+    struct sl_pieces front;
+    bool told_end;
+};
+
+/* Engine thread: a token was drawn. NONE when the generation goes on, otherwise
+ * why it ends; ERROR fills err. */
+enum sl_finish sl_gen_put(struct sl_gen *g, const struct sl_draw *d,
+                          struct sl_err *err);
+
+/* Engine thread: it is over, and g may be gone when this returns. Pieces that
+ * wait are kept. */
+void sl_gen_end(struct sl_gen *g, enum sl_finish why, const struct sl_err *err);
+
+/* The prompt of a request as token ids (engine/prompt.c). Any thread. */
+int sl_prompt_encode(struct sl_ids *out, struct sl_engine *e,
+                     const struct sl_gen_opts *o, struct sl_err *err);
+
+#endif

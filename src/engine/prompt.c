@@ -1,0 +1,81 @@
+/* engine/prompt.c - the prompt of a request as token ids
+ *
+ * Ids are checked; text is encoded; messages are rendered by the model's chat
+ * template and then encoded. Runs in the thread that submits.
+ */
+#include "engine/gen.h"
+
+static int need_tokenizer(const struct sl_engine *e, struct sl_err *err)
+{
+    if (e->tok)
+        return 0;
+    return sl_fail(err, SL_EARG,
+                   "this model was opened without a tokenizer; give the "
+                   "prompt as token ids");
+}
+
+static int copy_ids(struct sl_ids *out, const struct sl_engine *e,
+                    const int32_t *ids, size_t n, struct sl_err *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; !rc && i < n; i++) {
+        if (ids[i] < 0 || (uint32_t)ids[i] >= e->n_vocab)
+            return sl_fail(err, SL_EARG,
+                           "token %zu of the prompt is %d; ids go from 0 to "
+                           "%u",
+                           i, ids[i], e->n_vocab - 1);
+        rc = sl_ids_push(out, ids[i], err);
+    }
+    return rc;
+}
+
+static int encode(struct sl_ids *out, struct sl_engine *e, const char *text,
+                  size_t len, struct sl_err *err)
+{
+    struct sl_encoder *enc = NULL;
+    int rc = need_tokenizer(e, err);
+
+    if (!rc)
+        rc = sl_engine_take_encoder(&enc, e, err);
+    if (rc)
+        return rc;
+    rc = sl_tokenize_encode(enc, text, len, true, out, err);
+    sl_engine_give_encoder(e, enc);
+    return sl_wrap(err, rc, "the prompt");
+}
+
+int sl_render(char **out, size_t *len, const struct sl_engine *e,
+              const char *messages, const char *tools,
+              const char *template_kwargs, struct sl_err *err)
+{
+    if (!e->chat)
+        return sl_fail(err, SL_EUNSUP,
+                       "the model has no chat template; give one with "
+                       "--chat-template, or send plain text");
+    (void)out, (void)len, (void)messages, (void)tools, (void)template_kwargs;
+    return sl_fail(err, SL_EUNSUP, "chat templates are not built in yet");
+}
+
+int sl_prompt_encode(struct sl_ids *out, struct sl_engine *e,
+                     const struct sl_gen_opts *o, struct sl_err *err)
+{
+    char *text = NULL;
+    size_t len = 0;
+    int rc, n_set = (o->ids != NULL) + (o->text != NULL) + (o->messages != NULL);
+
+    if (n_set != 1)
+        return sl_fail(err, SL_EARG,
+                       "%d of ids, text and messages are set; set exactly one",
+                       n_set);
+    if (o->ids)
+        return copy_ids(out, e, o->ids, o->n_ids, err);
+    if (o->text)
+        return encode(out, e, o->text, o->n_text, err);
+    rc = sl_render(&text, &len, e, o->messages, o->tools, o->template_kwargs,
+                   err);
+    if (!rc)
+        rc = encode(out, e, text, len, err);
+    sl_free(text);
+    return rc;
+}

@@ -1,0 +1,28 @@
+/* engine/stop.h - texts that end an answer
+ *
+ * Text passes through as it comes; what could be the beginning of a stop text
+ * waits. A stop text and what follows it are never given out. Several hits: the
+ * earliest wins, then the first in the list.
+ */
+#ifndef SL_ENGINE_STOP_H
+#define SL_ENGINE_STOP_H
+
+#include "base/buf.h"
+
+struct sl_stop {
+    char *const *text; /* [n] borrowed, none empty */
+    uint32_t n;
+    struct sl_buf held; /* not yet given out */
+};
+
+void sl_stop_init(struct sl_stop *s, char *const *text, uint32_t n);
+void sl_stop_deinit(struct sl_stop *s);
+
+/* Move the text in `in` (which is emptied) through; what is safe is appended
+ * to `out`. True when a stop text was found: nothing more will come. */
+bool sl_stop_feed(struct sl_stop *s, struct sl_buf *in, struct sl_buf *out);
+
+/* The answer ended by itself: give out what waits. */
+void sl_stop_flush(struct sl_stop *s, struct sl_buf *out);
+
+#endif
