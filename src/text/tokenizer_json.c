@@ -18,14 +18,23 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/utf8.h"
+#include "text/vocab_json.h"
 
 /* The largest real file has 20 MB. */
 #define MAX_FILE ((size_t)256 << 20)
 #define MAX_PATH 4096
 
-/* What is being collected; everything borrowed from `json` and `conf`. */
+#define SHOW_BYTES 80 /* of a token, in a message */
+/* A span for "%.*s". */
+#define SHOW(s) shown(s), (s).p
+
+/* What is being collected; everything borrowed from `json`, `conf` and the
+ * readers. */
 struct part {
-    json_t *json, *conf; /* conf: NULL if there is none */
+    json_t *json, *conf;          /* conf: NULL if there is none */
+    struct sl_span vocab, merges; /* in the text; not in `json` */
+    struct sl_vocab_json vocab_reader, merge_reader;
     size_t n_ids;
     struct sl_span *text;        /* [n_ids] */
     uint8_t *kind;               /* [n_ids] */
@@ -37,6 +46,19 @@ struct part {
 static struct sl_span span_of(const json_t *v)
 {
     return (struct sl_span){json_string_value(v), json_string_length(v)};
+}
+
+/* Bytes to print: whole characters, not too many. */
+static int shown(struct sl_span s)
+{
+    size_t n = sl_min(s.len, SHOW_BYTES);
+
+    return (int)(n - sl_utf8_partial(s.p, n));
+}
+
+static bool same(struct sl_span a, struct sl_span b)
+{
+    return a.len == b.len && memcmp(a.p, b.p, a.len) == 0;
 }
 
 /* ---- refusing ---- */
@@ -90,7 +112,7 @@ static int all_off(const json_t *obj, const char *where, const char *const *key,
 /* ---- tokens ---- */
 
 /* Grow the arrays so that `id` has a place. */
-static int reach(struct part *p, int64_t id, const char *what,
+static int reach(struct part *p, int64_t id, struct sl_span what,
                  struct sl_err *err)
 {
     size_t cap = p->n_ids;
@@ -98,8 +120,8 @@ static int reach(struct part *p, int64_t id, const char *what,
 
     if (id < 0 || id >= SL_VOCAB_MAX_IDS)
         return sl_fail(err, SL_EFORMAT,
-                       "the token '%.80s' has the id %lld, outside of 0 to %d",
-                       what, (long long)id, SL_VOCAB_MAX_IDS - 1);
+                       "the token '%.*s' has the id %lld, outside of 0 to %d",
+                       SHOW(what), (long long)id, SL_VOCAB_MAX_IDS - 1);
     if ((size_t)id < cap)
         return 0;
     while (cap <= (size_t)id)
@@ -115,30 +137,33 @@ static int reach(struct part *p, int64_t id, const char *what,
     return 0;
 }
 
-static int put_vocab(struct part *p, json_t *vocab, struct sl_err *err)
+static int put_vocab(struct part *p, struct sl_err *err)
 {
-    const char *key;
-    json_t *v;
+    struct sl_vocab_json *r = &p->vocab_reader;
+    struct sl_span text;
+    int64_t id;
+    int n;
 
-    if (!json_is_object(vocab))
+    if (!p->vocab.p)
         return unsupported(err, "model.vocab", NULL,
                            "an object of tokens and ids");
-    json_object_foreach(vocab, key, v)
-    {
-        json_int_t id = json_is_integer(v) ? json_integer_value(v) : -1;
-        int rc = reach(p, id, key, err);
-
-        if (rc)
-            return rc;
+    n = sl_vocab_json_init(r, p->vocab, "model.vocab", err);
+    if (n)
+        return n;
+    for (n = sl_vocab_json_token(r, &text, &id, err); n > 0;
+         n = sl_vocab_json_token(r, &text, &id, err)) {
+        n = reach(p, id, text, err);
+        if (n)
+            return n;
         if (p->kind[id])
             return sl_fail(err, SL_EFORMAT,
-                           "the tokens '%.80s' and '%.80s' have the same id "
+                           "the tokens '%.*s' and '%.*s' have the same id "
                            "%lld; this tokenizer is damaged",
-                           p->text[id].p, key, (long long)id);
-        p->text[id] = (struct sl_span){key, strlen(key)};
+                           SHOW(p->text[id]), SHOW(text), (long long)id);
+        p->text[id] = text;
         p->kind[id] = SL_TOK_EXISTS;
     }
-    return 0;
+    return n;
 }
 
 /* One of the booleans of an added token. */
@@ -154,31 +179,34 @@ static int put_added(struct part *p, json_int_t id, const json_t *tok,
                      struct sl_err *err)
 {
     static const char *const off[] = {"single_word", "lstrip", "rstrip"};
+    const struct sl_span text = span_of(json_object_get(tok, "content"));
     bool special, normalized;
-    const char *text = NULL;
     char where[140];
-    int rc = sl_json_str(&text, tok, "content", true, err);
+    int rc;
 
-    if (!rc)
-        rc = flag(&special, tok, "special", false, err);
+    if (!text.p)
+        return sl_fail(err, SL_EFORMAT,
+                       "the added token %lld has no text as its content",
+                       (long long)id);
+    rc = flag(&special, tok, "special", false, err);
     if (!rc)
         rc = flag(&normalized, tok, "normalized", !special, err);
     if (rc)
         return sl_wrap(err, rc, "the added token %lld", (long long)id);
-    if (!text[0]) /* the reference leaves it out too */
+    if (text.len == 0) /* the reference leaves it out too */
         return 0;
-    snprintf(where, sizeof(where), "the added token '%.80s': ", text);
+    snprintf(where, sizeof(where), "the added token '%.*s': ", SHOW(text));
     rc = all_off(tok, where, off, SL_COUNTOF(off), err);
     if (!rc)
         rc = reach(p, id, text, err);
     if (rc)
         return rc;
-    if (p->kind[id] && strcmp(p->text[id].p, text) != 0)
+    if (p->kind[id] && !same(p->text[id], text))
         return sl_fail(err, SL_EFORMAT,
-                       "the id %lld is both '%.80s' and '%.80s'; the files of "
+                       "the id %lld is both '%.*s' and '%.*s'; the files of "
                        "this tokenizer do not belong together",
-                       (long long)id, p->text[id].p, text);
-    p->text[id] = (struct sl_span){text, strlen(text)};
+                       (long long)id, SHOW(p->text[id]), SHOW(text));
+    p->text[id] = text;
     p->kind[id] &= (uint8_t)~SL_TOK_NORMALIZED;
     p->kind[id] |= (uint8_t)(SL_TOK_EXISTS | SL_TOK_ADDED |
                              (special ? SL_TOK_SPECIAL : 0) |
@@ -236,62 +264,57 @@ static int put_added_map(struct part *p, json_t *map, struct sl_err *err)
 
 /* ---- merges ---- */
 
-static int bad_merge(struct sl_err *err, size_t i)
+/* "a b" in m->a becomes two. */
+static int split_merge(struct sl_merge_text *m, size_t i, struct sl_err *err)
 {
-    return sl_fail(err, SL_EFORMAT,
-                   "merge %zu is neither \"a b\" nor [\"a\", \"b\"]; this "
-                   "tokenizer is damaged",
-                   i);
-}
+    struct sl_span s = m->a;
+    const char *sp = memchr(s.p, ' ', s.len);
 
-static int put_merge(struct sl_merge_text *m, size_t i, const json_t *v,
-                     struct sl_err *err)
-{
-    struct sl_span s;
-    const char *sp;
-
-    if (json_is_array(v)) {
-        const json_t *a = json_array_get(v, 0), *b = json_array_get(v, 1);
-
-        if (json_array_size(v) != 2 || !json_is_string(a) || !json_is_string(b))
-            return bad_merge(err, i);
-        *m = (struct sl_merge_text){span_of(a), span_of(b)};
-        return 0;
-    }
-    if (!json_is_string(v))
-        return bad_merge(err, i);
-    s = span_of(v);
-    sp = memchr(s.p, ' ', s.len);
     if (!sp || memchr(sp + 1, ' ', s.len - (size_t)(sp - s.p) - 1))
-        return bad_merge(err, i);
+        return sl_fail(err, SL_EFORMAT,
+                       "merge %zu is '%.*s' and must be two tokens with a "
+                       "space between them; this tokenizer is damaged",
+                       i, SHOW(s));
     m->a = (struct sl_span){s.p, (size_t)(sp - s.p)};
     m->b = (struct sl_span){sp + 1, s.len - m->a.len - 1};
     return 0;
 }
 
-static int put_merges(struct part *p, const json_t *list, struct sl_err *err)
+/* A line of merges.txt that the reference skips wherever it is. */
+static bool is_version(const struct sl_merge_text *m)
 {
-    const json_t *v;
-    size_t i;
-    int rc;
+    static const char version[] = "#version";
 
-    if (!json_is_array(list))
+    return m->b.len == 0 && m->a.len >= sizeof(version) - 1 &&
+           memcmp(m->a.p, version, sizeof(version) - 1) == 0;
+}
+
+static int put_merges(struct part *p, struct sl_err *err)
+{
+    struct sl_vocab_json *r = &p->merge_reader;
+    struct sl_merge_text m;
+    size_t cap = 0;
+    int n;
+
+    if (!p->merges.p)
         return unsupported(err, "model.merges", NULL, "a list");
-    rc = sl_mem_alloc(&p->merge, json_array_size(list), sizeof(*p->merge),
-                      "merges", err);
-    if (rc)
-        return rc;
-    json_array_foreach(list, i, v)
-    {
-        /* A line of merges.txt that the reference skips wherever it is. */
-        if (json_is_string(v) &&
-            strncmp(json_string_value(v), "#version", 8) == 0)
+    n = sl_vocab_json_init(r, p->merges, "model.merges", err);
+    if (n)
+        return n;
+    for (n = sl_vocab_json_merge(r, &m, err); n > 0;
+         n = sl_vocab_json_merge(r, &m, err)) {
+        if (is_version(&m))
             continue;
-        rc = put_merge(&p->merge[p->n_merges++], i, v, err);
-        if (rc)
-            return rc;
+        n = m.b.len ? 0 : split_merge(&m, p->n_merges, err);
+        if (!n && p->n_merges == cap) {
+            cap = cap ? cap * 2 : 64;
+            n = sl_mem_resize(&p->merge, cap, sizeof(*p->merge), "merges", err);
+        }
+        if (n)
+            return n;
+        p->merge[p->n_merges++] = m;
     }
-    return 0;
+    return n;
 }
 
 /* ---- the parts of the file ---- */
@@ -317,9 +340,9 @@ static int read_model(struct part *p, struct sl_err *err)
         return unsupported(err, "model.type", type, "\"BPE\"");
     rc = all_off(model, "model.", off, SL_COUNTOF(off), err);
     if (!rc)
-        rc = put_vocab(p, json_object_get(model, "vocab"), err);
+        rc = put_vocab(p, err);
     if (!rc)
-        rc = put_merges(p, json_object_get(model, "merges"), err);
+        rc = put_merges(p, err);
     return rc;
 }
 
@@ -417,15 +440,15 @@ static int named_token(int32_t *id, const struct part *p, const char *key,
         return unsupported(err, key, v, "a token or null");
     /* From the end: there the added ones are. */
     for (size_t i = p->n_ids; i-- > 0;) {
-        if (!p->kind[i] || strcmp(p->text[i].p, json_string_value(v)) != 0)
+        if (!p->kind[i] || !same(p->text[i], span_of(v)))
             continue;
         *id = (int32_t)i;
         return 0;
     }
     return sl_fail(err, SL_EFORMAT,
-                   "%s in tokenizer_config.json is '%.80s', which is no token "
+                   "%s in tokenizer_config.json is '%.*s', which is no token "
                    "of this vocabulary",
-                   key, json_string_value(v));
+                   key, SHOW(span_of(v)));
 }
 
 static int read_conf(struct part *p, struct sl_err *err)
@@ -477,12 +500,45 @@ static int build(struct sl_tokenizer **out, struct part *p, struct sl_err *err)
     return sl_tokenizer_open(out, &p->spec, err);
 }
 
+/* The JSON without its two large lists, in the order they stand in. */
+static int parse_rest(struct part *p, const char *s, size_t len,
+                      struct sl_err *err)
+{
+    struct sl_span cut[2] = {p->vocab, p->merges};
+    const char *at = s;
+    struct sl_buf b;
+    int rc;
+
+    if (cut[0].p && cut[1].p && cut[1].p < cut[0].p) {
+        cut[0] = p->merges;
+        cut[1] = p->vocab;
+    }
+    sl_buf_init(&b, len + sizeof("nullnull"));
+    for (size_t i = 0; i < SL_COUNTOF(cut); i++) {
+        if (!cut[i].p)
+            continue;
+        sl_buf_add(&b, at, (size_t)(cut[i].p - at));
+        sl_buf_str(&b, "null");
+        at = cut[i].p + cut[i].len;
+    }
+    sl_buf_add(&b, at, (size_t)(s + len - at));
+    rc = sl_buf_check(&b, "tokenizer.json", err);
+    if (!rc)
+        rc = sl_json_parse(&p->json, b.p, b.len, "tokenizer.json", err);
+    sl_buf_deinit(&b);
+    return rc;
+}
+
 int sl_tokenizer_parse(struct sl_tokenizer **out, const char *json, size_t len,
                        const char *conf, size_t conf_len, struct sl_err *err)
 {
     struct part p = {0};
-    int rc = sl_json_parse(&p.json, json, len, "tokenizer.json", err);
+    int rc = sl_utf8_check(json, len, "tokenizer.json", err);
 
+    if (rc)
+        return rc;
+    sl_vocab_json_find(json, len, &p.vocab, &p.merges);
+    rc = parse_rest(&p, json, len, err);
     if (!rc && conf)
         rc = sl_json_parse(&p.conf, conf, conf_len, "tokenizer_config.json",
                            err);
@@ -490,6 +546,8 @@ int sl_tokenizer_parse(struct sl_tokenizer **out, const char *json, size_t len,
         rc = build(out, &p, err);
     json_decref(p.json);
     json_decref(p.conf);
+    sl_vocab_json_deinit(&p.vocab_reader);
+    sl_vocab_json_deinit(&p.merge_reader);
     sl_mem_free(p.text);
     sl_mem_free(p.kind);
     sl_mem_free(p.merge);

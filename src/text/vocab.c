@@ -107,20 +107,39 @@ static uint64_t hash_bytes(uint64_t seed, const char *p, size_t len,
     return h;
 }
 
-/* The slot of a token: the one it is in, or the empty one where it belongs. */
-static size_t text_slot(const struct sl_vocab *v, const char *p, size_t len,
-                        bool literal)
+/* A slot is id + 1 in its low bits and, above them, bits of the hash that the
+ * index does not use, so that most wrong tokens are passed without a look. */
+#define ID_BITS 21
+#define TAG_MASK (UINT32_MAX << ID_BITS)
+_Static_assert(SL_VOCAB_MAX_IDS < 1 << ID_BITS, "an id fits beside its tag");
+
+static int32_t slot_id(uint32_t slot)
 {
-    size_t i = (size_t)hash_bytes(v->seed, p, len, literal) & v->text_mask;
+    return (int32_t)(slot & ~TAG_MASK) - 1;
+}
 
-    for (; v->by_text[i]; i = (i + 1) & v->text_mask) {
-        int32_t id = (int32_t)(v->by_text[i] - 1);
-        struct sl_span s = sl_vocab_bytes(v, id);
+static bool is_token(const struct sl_vocab *v, int32_t id, const char *p,
+                     size_t len, bool literal)
+{
+    struct sl_span s = sl_vocab_bytes(v, id);
 
-        if (s.len == len && memcmp(s.p, p, len) == 0 &&
-            !!(v->kind[id] & SL_TOK_LITERAL) == literal)
+    return s.len == len && memcmp(s.p, p, len) == 0 &&
+           !!(v->kind[id] & SL_TOK_LITERAL) == literal;
+}
+
+/* The slot of a token: the one it is in, or the empty one where it belongs.
+ * *tag: the bits of its hash. */
+static size_t text_slot(const struct sl_vocab *v, const char *p, size_t len,
+                        bool literal, uint32_t *tag)
+{
+    uint64_t h = hash_bytes(v->seed, p, len, literal);
+    size_t i = (size_t)h & v->text_mask;
+
+    *tag = (uint32_t)(h >> 32) & TAG_MASK;
+    for (; v->by_text[i]; i = (i + 1) & v->text_mask)
+        if ((v->by_text[i] & TAG_MASK) == *tag &&
+            is_token(v, slot_id(v->by_text[i]), p, len, literal))
             break;
-    }
     return i;
 }
 
@@ -130,14 +149,15 @@ bool sl_vocab_find(const struct sl_vocab *v, const char *text, size_t len,
     char bytes[SL_VOCAB_MAX_TOKEN];
     bool literal;
     size_t n, i;
+    uint32_t tag;
 
     if (len == 0 || len > sizeof(bytes) || sl_utf8_valid(text, len) != len)
         return false;
     n = to_bytes(bytes, text, len, &literal);
-    i = text_slot(v, bytes, n, literal);
+    i = text_slot(v, bytes, n, literal, &tag);
     if (!v->by_text[i])
         return false;
-    *id = (int32_t)(v->by_text[i] - 1);
+    *id = slot_id(v->by_text[i]);
     return true;
 }
 
@@ -147,6 +167,7 @@ static int add_token(struct sl_vocab *v, size_t id, struct sl_span text,
     char *dst = v->bytes + v->off[id];
     bool literal;
     size_t n, i;
+    uint32_t tag;
     int rc;
 
     if (text.len == 0 || text.len > SL_VOCAB_MAX_TOKEN)
@@ -158,14 +179,14 @@ static int add_token(struct sl_vocab *v, size_t id, struct sl_span text,
         return rc;
     n = to_bytes(dst, text.p, text.len, &literal);
     v->off[id + 1] = v->off[id] + (uint32_t)n;
-    i = text_slot(v, dst, n, literal);
+    i = text_slot(v, dst, n, literal, &tag);
     if (v->by_text[i])
         return sl_fail(err, SL_EFORMAT,
-                       "the tokens %u and %zu have the same text '%.*s'; this "
+                       "the tokens %d and %zu have the same text '%.*s'; this "
                        "vocabulary is damaged",
-                       (unsigned)v->by_text[i] - 1, id,
+                       (int)slot_id(v->by_text[i]), id,
                        (int)sl_min(text.len, 80), text.p);
-    v->by_text[i] = (uint32_t)id + 1;
+    v->by_text[i] = tag | ((uint32_t)id + 1);
     v->kind[id] =
         (uint8_t)(kind | SL_TOK_EXISTS | (literal ? SL_TOK_LITERAL : 0));
     if (n == 1 && !literal)
@@ -221,10 +242,9 @@ static int add_tokens(struct sl_vocab *v, const struct sl_vocab_spec *spec,
 
 /* ---- merges ---- */
 
-static int merge_bad(const struct sl_vocab *v, struct sl_err *err, size_t rank,
-                     struct sl_span a, struct sl_span b, const char *why)
+static int merge_bad(struct sl_err *err, size_t rank, struct sl_span a,
+                     struct sl_span b, const char *why)
 {
-    (void)v;
     return sl_fail(err, SL_EFORMAT,
                    "merge %zu ('%.*s' with '%.*s') %s; this tokenizer is "
                    "damaged",
@@ -232,56 +252,79 @@ static int merge_bad(const struct sl_vocab *v, struct sl_err *err, size_t rank,
                    b.p, why);
 }
 
-/* The token that a and b make together; the shared end of both ways in. */
-static int add_merge(struct sl_vocab *v, size_t rank, int32_t a, int32_t b,
-                     struct sl_err *err)
+/* The token that a and b make together, which is most often the one behind
+ * the last that was made: files list both in the order of training. -1 if there
+ * is none. */
+static int32_t joined(const struct sl_vocab *v, struct sl_span a,
+                      struct sl_span b, int32_t last)
 {
-    struct sl_span x = sl_vocab_bytes(v, a), y = sl_vocab_bytes(v, b);
-    uint64_t pair = (uint64_t)(uint32_t)a << 32 | (uint32_t)b;
     char both[2 * SL_VOCAB_MAX_TOKEN];
-    size_t slot, i;
+    size_t len = a.len + b.len, slot;
+    uint32_t tag;
 
-    if ((v->kind[a] | v->kind[b]) & SL_TOK_LITERAL)
-        return merge_bad(v, err, rank, x, y, "is not in the byte alphabet");
-    memcpy(both, x.p, x.len);
-    memcpy(both + x.len, y.p, y.len);
-    slot = text_slot(v, both, x.len + y.len, false);
-    if (!v->by_text[slot])
-        return merge_bad(v, err, rank, x, y, "makes no token");
-    i = (size_t)((pair ^ pair >> 29) * v->seed >> 32) & v->merge_mask;
+    memcpy(both, a.p, a.len);
+    memcpy(both + a.len, b.p, b.len);
+    if (sl_vocab_has(v, last + 1) && is_token(v, last + 1, both, len, false))
+        return last + 1;
+    slot = text_slot(v, both, len, false, &tag);
+    return v->by_text[slot] ? slot_id(v->by_text[slot]) : -1;
+}
+
+/* *last: the token that the merge before this one made. */
+static int add_merge(struct sl_vocab *v, size_t rank, struct sl_merge_ids m,
+                     int32_t *last, struct sl_err *err)
+{
+    struct sl_span x = sl_vocab_bytes(v, m.a), y = sl_vocab_bytes(v, m.b);
+    uint64_t pair = sl_vocab_pair(m.a, m.b);
+    int32_t id;
+    size_t i;
+
+    if ((v->kind[m.a] | v->kind[m.b]) & SL_TOK_LITERAL)
+        return merge_bad(err, rank, x, y, "is not in the byte alphabet");
+    id = joined(v, x, y, *last);
+    if (id < 0)
+        return merge_bad(err, rank, x, y, "makes no token");
+    i = sl_vocab_pair_slot(v, pair);
     while (v->merge[i].pair != UINT64_MAX && v->merge[i].pair != pair)
         i = (i + 1) & v->merge_mask;
-    v->merge[i].pair = pair;
-    v->merge[i].rank = (uint32_t)rank;
-    v->merge[i].id = (int32_t)(v->by_text[slot] - 1);
+    v->merge[i] = (struct sl_merge_slot){pair, (uint32_t)rank, id};
+    *last = id;
     return 0;
+}
+
+/* The tokens of a rank by id, whichever way the specification has them. */
+static int merge_ids(const struct sl_vocab *v, const struct sl_vocab_spec *spec,
+                     size_t i, struct sl_merge_ids *m, struct sl_err *err)
+{
+    if (spec->merge_text) {
+        struct sl_span x = spec->merge_text[i].a, y = spec->merge_text[i].b;
+
+        if (sl_vocab_find(v, x.p, x.len, &m->a) &&
+            sl_vocab_find(v, y.p, y.len, &m->b))
+            return 0;
+        return merge_bad(err, i, x, y, "names no token");
+    }
+    *m = spec->merge_ids[i];
+    if (sl_vocab_has(v, m->a) && sl_vocab_has(v, m->b))
+        return 0;
+    return sl_fail(err, SL_EFORMAT,
+                   "merge %zu names the tokens %d and %d, which do not exist; "
+                   "this tokenizer is damaged",
+                   i, (int)m->a, (int)m->b);
 }
 
 static int add_merges(struct sl_vocab *v, const struct sl_vocab_spec *spec,
                       struct sl_err *err)
 {
+    int32_t last = -1;
     int rc = 0;
 
     for (size_t i = 0; i < spec->n_merges && !rc; i++) {
-        int32_t a, b;
+        struct sl_merge_ids m;
 
-        if (spec->merge_text) {
-            struct sl_span x = spec->merge_text[i].a;
-            struct sl_span y = spec->merge_text[i].b;
-
-            if (!sl_vocab_find(v, x.p, x.len, &a) ||
-                !sl_vocab_find(v, y.p, y.len, &b))
-                return merge_bad(v, err, i, x, y, "names no token");
-        } else {
-            a = spec->merge_ids[i].a;
-            b = spec->merge_ids[i].b;
-            if (!sl_vocab_has(v, a) || !sl_vocab_has(v, b))
-                return sl_fail(err, SL_EFORMAT,
-                               "merge %zu names the tokens %d and %d, which "
-                               "do not exist; this tokenizer is damaged",
-                               i, (int)a, (int)b);
-        }
-        rc = add_merge(v, i, a, b, err);
+        rc = merge_ids(v, spec, i, &m, err);
+        if (!rc)
+            rc = add_merge(v, i, m, &last, err);
     }
     return rc;
 }

@@ -64,7 +64,7 @@ struct sl_vocab {
     char *bytes;       /* of all tokens, one behind the other */
     uint32_t *off;     /* [n_ids + 1] into bytes */
     uint8_t *kind;     /* [n_ids] */
-    uint32_t *by_text; /* [text_mask + 1] id + 1; 0: empty */
+    uint32_t *by_text; /* [text_mask + 1] see vocab.c; 0: empty */
     size_t text_mask;
     struct sl_merge_slot *merge; /* [merge_mask + 1] */
     size_t merge_mask;
@@ -97,12 +97,23 @@ bool sl_vocab_find(const struct sl_vocab *v, const char *text, size_t len,
 /* Append the text of a token, as files write it. */
 void sl_vocab_text(const struct sl_vocab *v, int32_t id, struct sl_buf *out);
 
+static inline uint64_t sl_vocab_pair(int32_t a, int32_t b)
+{
+    return (uint64_t)(uint32_t)a << 32 | (uint32_t)b;
+}
+
+/* Where a pair is in `merge`, or behind it. */
+static inline size_t sl_vocab_pair_slot(const struct sl_vocab *v, uint64_t pair)
+{
+    return (size_t)((pair ^ pair >> 29) * v->seed >> 32) & v->merge_mask;
+}
+
 /* What a pair becomes; NULL when it does not merge. */
 static inline const struct sl_merge_slot *
 sl_vocab_merge(const struct sl_vocab *v, int32_t a, int32_t b)
 {
-    uint64_t pair = (uint64_t)(uint32_t)a << 32 | (uint32_t)b;
-    size_t i = (size_t)((pair ^ pair >> 29) * v->seed >> 32) & v->merge_mask;
+    uint64_t pair = sl_vocab_pair(a, b);
+    size_t i = sl_vocab_pair_slot(v, pair);
 
     while (v->merge[i].pair != pair) {
         if (v->merge[i].pair == UINT64_MAX)
