@@ -49,6 +49,8 @@ CFLAGS.asan  := -O1 -g -DSL_DEBUG=1 -fno-omit-frame-pointer \
 CFLAGS.tsan  := -O1 -g -DSL_DEBUG=1 -fsanitize=thread
 CFLAGS.small := -O1 -g -DSL_DEBUG=1 -DSL_SMALL=1
 CFLAGS.cov   := -O0 -g -DSL_DEBUG=1 --coverage
+CFLAGS.fuzz  := -O1 -g -DSL_DEBUG=1 -fno-sanitize-recover=all \
+                -fsanitize=fuzzer-no-link,address,undefined
 LDFLAGS.rel  := -Wl,-z,relro,-z,now -Wl,-z,noexecstack
 
 ALL_CFLAGS  := -std=c11 -D_GNU_SOURCE -Isrc -Iinclude -fvisibility=hidden \
@@ -183,8 +185,6 @@ fuzz: ## search with libFuzzer: make fuzz F=safetensors T=60
 	mkdir -p build/fuzz/corpus/$(F)
 	build/fuzz/fuzz_$(F) -max_total_time=$(or $(T),60) -timeout=10 \
 	    -rss_limit_mb=2048 build/fuzz/corpus/$(F) tests/fuzz/corpus/$(F)
-CFLAGS.fuzz := -O1 -g -DSL_DEBUG=1 -fsanitize=fuzzer-no-link,address,undefined \
-               -fno-sanitize-recover=all
 build/fuzz/fuzz_%: $(B)/tests/fuzz/fuzz_%.o $(OUT)/libsluice.a
 	$(call say,link,$@)$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(LDLIBS)
 

@@ -103,11 +103,14 @@ static bool is_key(struct sl_span key, const char *quoted)
 /* The value of one member of an object; {NULL, 0} if there is none. */
 static struct sl_span member(struct sl_span object, const char *quoted)
 {
-    const char *p = object.p, *end = p + object.len;
+    const char *p, *end;
     struct sl_span key;
 
-    if (object.len == 0 || skip_blank(p, end) == end ||
-        *skip_blank(p, end) != '{')
+    if (object.len == 0)
+        return (struct sl_span){0};
+    end = object.p + object.len;
+    p = skip_blank(object.p, end);
+    if (p == end || *p != '{')
         return (struct sl_span){0};
     for (p = next_member(p, end, &key); p; p = next_member(p, end, &key)) {
         const char *value = p;

@@ -5,7 +5,7 @@
 
 #include "base/file.h"
 
-#define MAX_INPUT ((size_t)64 << 20) /* bytes; no corpus file is near it */
+#define MAX_FILE ((size_t)64 << 20) /* bytes; no corpus file is near it */
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 
@@ -15,7 +15,7 @@ static int one(const char *path)
     char *text;
     size_t n;
 
-    if (sl_file_read(&text, &n, path, MAX_INPUT, &err)) {
+    if (sl_file_read(&text, &n, path, MAX_FILE, &err)) {
         printf("%s\n", err.msg);
         return 0;
     }
