@@ -195,6 +195,7 @@ struct plain {
     bool none;             /* nothing can be drawn */
     bool unsure;           /* within rounding of a boundary */
     int32_t id;
+    float total; /* of the weights drawn from */
 };
 
 static bool matches(const struct test_case *c, const struct sl_bad_word *bad)
@@ -316,7 +317,7 @@ static void plain_truncate(struct plain *p, const struct test_case *c)
 }
 
 /* D4, word by word. */
-static int32_t plain_draw(const struct plain *p, const struct test_case *c)
+static int32_t plain_draw(struct plain *p, const struct test_case *c)
 {
     float temp = fmaxf(c->o.temperature, 0.01f), max = -INFINITY;
     float u = sl_philox_u(c->o.seed, c->o.choice, c->pos, SL_STREAM_DRAW);
@@ -339,7 +340,7 @@ static int32_t plain_draw(const struct plain *p, const struct test_case *c)
             }
             before += s;
         }
-        total = before;
+        p->total = total = before;
     }
     return -1;
 }
@@ -414,12 +415,14 @@ static bool same_survivors(const struct sl_sampler *s, const struct plain *p,
                            uint32_t n)
 {
     double sum = 0;
+    float largest = p->total > 0 ? 1 / p->total : 1; /* by D4's sums */
 
     for (uint32_t i = 0; i < n; i++) {
         float max, prob = sl_sampler_prob(s, (int32_t)i, &max);
 
         sum += (double)prob;
-        if (prob > max || (!p->vague[i] && (prob > 0) != p->stays[i]))
+        if (max != largest || prob > max ||
+            (!p->vague[i] && (prob > 0) != p->stays[i]))
             return false;
     }
     return fabs(sum - 1) < 1e-4;

@@ -13,6 +13,7 @@
 #include "sample/history.h"
 #include "sample/philox.h"
 #include "sample/sample.h"
+#include "sample/weigh.h"
 
 /* The published vectors: Random123, kat_vectors, philox4x32 10. */
 static void philox_vectors(void **state)
@@ -618,6 +619,71 @@ static void acceptance(void **state)
     assert_int_equal(sl_accept_opts_check(&o, &err), SL_EARG);
 }
 
+/* Equal weights, some missing: every sum is exact, so u * total lies on the
+ * edge between two tokens, and the upper one is meant: "exceeds". */
+static void walks(void **state)
+{
+    enum { N = 64 * 10 + 17, STEP = 5 };
+    float z[N], w[N], sum[N / 64 + 1], lw[N], total, u;
+    int32_t id[N];
+    struct sl_list l = {.id = id, .z = z, .w = lw};
+    struct sl_kern kern;
+
+    (void)state;
+    sl_kern_init(&kern, SL_CPU_ALL);
+    for (int32_t i = 0; i < N; i++) {
+        z[i] = i % STEP == 0 || i / 64 == 3 ? -INFINITY : 2;
+        id[l.n] = i;
+        lw[l.n] = 1;
+        l.n += z[i] > 0;
+    }
+    for (int t = 1; t <= 2; t++) {
+        total = sl_weigh_sum(&kern, w, sum, z, N, 2, (float)t, 0);
+        assert_true(total == (float)l.n && sl_weigh_list_sum(&l) == total);
+        for (size_t i = 0; i < l.n; i++) {
+            u = (float)i / total;
+            if (u * total != (float)i)
+                continue; /* the quotient was rounded */
+            assert_int_equal(sl_weigh_walk(sum, w, N, total, u), id[i]);
+            assert_int_equal(sl_weigh_list_walk(&l, total, u), i);
+        }
+        u = 1 - 0x1p-24f;
+        assert_int_equal(sl_weigh_walk(sum, w, N, total, u), id[l.n - 1]);
+        assert_int_equal(sl_weigh_list_walk(&l, total, u), l.n - 1);
+    }
+}
+
+/* Block sums in order, to the bit, whatever is summed side by side. */
+static void block_sums(void **state)
+{
+    enum { N = 64 * 20 + 5 };
+    float z[N], w[N], sum[N / 64 + 1], total = 0, got;
+    struct sl_kern kern;
+
+    (void)state;
+    sl_kern_init(&kern, SL_CPU_ALL);
+    for (int i = 0; i < N; i++) {
+        z[i] = -9 * sl_philox_u(1, 0, (uint64_t)i, SL_STREAM_DRAW);
+        if (i % 331 == 200)
+            z[i] = NAN;
+    }
+    z[7] = 0;
+    got = sl_weigh_sum(&kern, w, sum, z, N, 0, 0.7f, 0);
+    for (int b = 0; b <= N / 64; b++) {
+        float s = 0;
+
+        for (int i = b * 64; i < N && i < (b + 1) * 64; i++) {
+            float want = isnan(z[i]) ? 0 : sl_exp(z[i] / 0.7f);
+
+            assert_true(w[i] == want);
+            s += want;
+        }
+        assert_true(sum[b] == s);
+        total += s;
+    }
+    assert_true(got == total);
+}
+
 static void sampler_sizes(void **state)
 {
     const float z[] = {-3};
@@ -661,6 +727,8 @@ int main(void)
         cmocka_unit_test(no_memory),
         cmocka_unit_test(options),
         cmocka_unit_test(acceptance),
+        cmocka_unit_test(walks),
+        cmocka_unit_test(block_sums),
         cmocka_unit_test(sampler_sizes),
     };
 
