@@ -400,16 +400,19 @@ static void list_top(struct sl_sampler *s, const float *z, size_t k)
                  false);
 }
 
-/* Drop what has no weight; the weights are in list.w. */
+/* Drop what has no weight; the weights are in list.w. Mostly all have. */
 static void list_drop(struct sl_list *l)
 {
-    size_t n = 0;
+    size_t i = 0, n;
 
-    for (size_t i = 0; i < l->n; i++) {
+    while (i < l->n && l->w[i] > 0)
+        i++;
+    for (n = i; i < l->n; i++) {
+        if (!(l->w[i] > 0))
+            continue;
         l->id[n] = l->id[i];
         l->z[n] = l->z[i];
-        l->w[n] = l->w[i];
-        n += l->w[i] > 0;
+        l->w[n++] = l->w[i];
     }
     l->n = n;
 }
