@@ -53,6 +53,11 @@ static bool grow(struct sl_buf *b, size_t more)
     return true;
 }
 
+void sl_buf_reserve(struct sl_buf *b, size_t more)
+{
+    (void)grow(b, more);
+}
+
 void sl_buf_add(struct sl_buf *b, const char *p, size_t len)
 {
     if (!grow(b, len))

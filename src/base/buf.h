@@ -20,6 +20,9 @@ void sl_buf_init(struct sl_buf *b, size_t max);
 void sl_buf_deinit(struct sl_buf *b);
 void sl_buf_reset(struct sl_buf *b); /* keeps the memory */
 
+/* Make room for `more` bytes now, so that adding them allocates nothing. */
+void sl_buf_reserve(struct sl_buf *b, size_t more);
+
 void sl_buf_add(struct sl_buf *b, const char *p, size_t len);
 void sl_buf_str(struct sl_buf *b, const char *s);
 void sl_buf_byte(struct sl_buf *b, char c);

@@ -14,6 +14,9 @@
 /* Text that may wait for a slow reader; a token is some bytes. */
 #define MAX_TEXT ((size_t)256 << 20)
 #define MAX_STOP_BYTES 4096 /* of one stop text */
+/* Reserved for text that waits. Tokens are rarely longer than 100 bytes, so
+ * only a reader who falls behind by this much makes a buffer grow. */
+#define TEXT_RESERVE 4096
 
 static int pieces_init(struct sl_pieces *p, const struct sl_gen *g,
                        struct sl_err *err)
@@ -23,6 +26,7 @@ static int pieces_init(struct sl_pieces *p, const struct sl_gen *g,
                           err);
 
     sl_buf_init(&p->text, MAX_TEXT);
+    sl_buf_reserve(&p->text, TEXT_RESERVE);
     if (!rc && g->sample.want_logprob)
         rc = sl_mem_alloc(&p->logprobs, g->max_out, sizeof(*p->logprobs),
                           "log-probabilities", err);
@@ -184,6 +188,8 @@ static int set_output(struct sl_gen *g, struct sl_err *err)
 {
     int rc = sl_history_open(&g->hist, g->n_prompt + g->max_out, err);
 
+    sl_buf_reserve(&g->fresh, TEXT_RESERVE);
+    sl_buf_reserve(&g->stopper.held, TEXT_RESERVE);
     if (!rc)
         rc = sl_history_push(g->hist, g->prompt, g->n_prompt, false, err);
     if (!rc)

@@ -42,6 +42,13 @@ static int encode(struct sl_ids *out, struct sl_engine *e, const char *text,
         return rc;
     rc = sl_tokenize_encode(enc, text, len, true, out, err);
     sl_engine_give_encoder(e, enc);
+    /* A tokenizer with more ids than the embedding has rows. */
+    for (size_t i = 0; !rc && i < out->len; i++)
+        if ((uint32_t)out->p[i] >= e->n_vocab)
+            rc = sl_fail(err, SL_EFORMAT,
+                         "token %d has no row in the embedding of %u; the "
+                         "tokenizer belongs to another model",
+                         out->p[i], e->n_vocab);
     return sl_wrap(err, rc, "the prompt");
 }
 

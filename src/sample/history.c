@@ -18,32 +18,32 @@
  *   2. The table is a power of two and at most half full.
  *   3. The counts of the list add up to the number of generated tokens.
  *
- * Memory doubles as needed and is bounded by max_tok: 8 bytes an entry, 4 bytes
- * a slot with two to four slots an entry, 4 bytes a generated token. A push
- * reserves first, so a failed one changes nothing.
+ * Open takes all memory for max_tok tokens, so that the token loop allocates
+ * nothing: 8 bytes an entry, 4 bytes a slot with two to four slots an entry, 4
+ * bytes a generated token. What is never used is never touched.
  */
 #include "sample/history.h"
 
 #include "base/mem.h"
 
-#define MIN_CAP (SL_SMALL ? 2u : 64u) /* entries; chosen, not measured */
 #define HASH 0x9e3779b9u   /* 2^32 / golden ratio: Knuth, TAOCP 6.4 */
 #define MAX_TOK (1u << 28) /* so that slots fit 32 bits */
 
 struct sl_history {
     struct sl_seen *seen;
-    uint32_t n_seen, cap_seen;
+    uint32_t n_seen;
     uint32_t *slot; /* [n_slot] list index + 1, or 0 */
     uint32_t n_slot;
     int32_t *out;
-    uint32_t n_out, cap_out;
+    uint32_t n_out;
     uint32_t n_tok, max_tok;
 };
 
 int sl_history_open(struct sl_history **out, uint32_t max_tok,
                     struct sl_err *err)
 {
-    struct sl_history *h;
+    const char *what = "the tokens of a sequence";
+    struct sl_history *h = NULL;
     int rc;
 
     if (max_tok > MAX_TOK)
@@ -55,8 +55,18 @@ int sl_history_open(struct sl_history **out, uint32_t max_tok,
     if (rc)
         return rc;
     h->max_tok = max_tok;
-    *out = h;
-    return 0;
+    rc = sl_mem_alloc(&h->seen, max_tok, sizeof(*h->seen), what, err);
+    if (!rc)
+        rc = sl_mem_alloc(&h->out, max_tok, sizeof(*h->out), what, err);
+    for (h->n_slot = 2; h->n_slot / 2 < max_tok;)
+        h->n_slot *= 2;
+    if (!rc)
+        rc = sl_mem_alloc(&h->slot, h->n_slot, sizeof(*h->slot), what, err);
+    if (rc)
+        sl_history_close(&h);
+    else
+        *out = h;
+    return rc;
 }
 
 void sl_history_close(struct sl_history **h)
@@ -83,68 +93,9 @@ static uint32_t *find(const struct sl_history *h, int32_t id)
     return &h->slot[i];
 }
 
-/* Twice the old capacity until `need` fits, but no more than `max`, which
- * `need` does not exceed. */
-static uint32_t grown(uint32_t cap, uint32_t need, uint32_t max)
-{
-    uint32_t c = cap ? cap : MIN_CAP;
-
-    while (c < need)
-        c *= 2;
-    return c < max ? c : max;
-}
-
-static int grow_slots(struct sl_history *h, uint32_t need, struct sl_err *err)
-{
-    uint32_t n = h->n_slot ? h->n_slot : 2 * MIN_CAP;
-    uint32_t *slot;
-    int rc;
-
-    while (n / 2 < need)
-        n *= 2;
-    if (n == h->n_slot)
-        return 0;
-    rc = sl_mem_alloc(&slot, n, sizeof(*slot), "the tokens of a sequence", err);
-    if (rc)
-        return rc;
-    sl_mem_free(h->slot);
-    h->slot = slot;
-    h->n_slot = n;
-    for (uint32_t i = 0; i < h->n_seen; i++)
-        *find(h, h->seen[i].id) = i + 1;
-    return 0;
-}
-
-/* Room for n more tokens. */
-static int reserve(struct sl_history *h, uint32_t n, bool generated,
-                   struct sl_err *err)
-{
-    const char *what = "the tokens of a sequence";
-    uint32_t need = h->n_seen + n, cap;
-    int rc;
-
-    if (need > h->cap_seen) {
-        cap = grown(h->cap_seen, need, h->max_tok);
-        rc = sl_mem_resize(&h->seen, cap, sizeof(*h->seen), what, err);
-        if (rc)
-            return rc;
-        h->cap_seen = cap;
-    }
-    if (generated && h->n_out + n > h->cap_out) {
-        cap = grown(h->cap_out, h->n_out + n, h->max_tok);
-        rc = sl_mem_resize(&h->out, cap, sizeof(*h->out), what, err);
-        if (rc)
-            return rc;
-        h->cap_out = cap;
-    }
-    return grow_slots(h, need, err);
-}
-
 int sl_history_push(struct sl_history *h, const int32_t *ids, size_t n,
                     bool generated, struct sl_err *err)
 {
-    int rc;
-
     if (n > h->max_tok - h->n_tok)
         return sl_fail(err, SL_EARG,
                        "%zu tokens after %u are more than the context of %u "
@@ -153,10 +104,6 @@ int sl_history_push(struct sl_history *h, const int32_t *ids, size_t n,
     for (size_t i = 0; i < n; i++)
         if (ids[i] < 0)
             return sl_fail(err, SL_EARG, "token id %d is negative", ids[i]);
-    rc = reserve(h, (uint32_t)n, generated, err);
-    if (rc)
-        return rc;
-
     for (size_t i = 0; i < n; i++) {
         uint32_t *slot = find(h, ids[i]);
 

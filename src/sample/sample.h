@@ -6,8 +6,7 @@
  * logit bias, penalties, temperature, min-p, top-k, top-p, draw. Formulas are
  * in sample.c.
  *
- * Engine thread only. Nothing here allocates after the _open calls, but
- * sl_history_push, which grows by doubling until the context it was given.
+ * Engine thread only. Nothing here allocates after the _open calls.
  */
 #ifndef SL_SAMPLE_SAMPLE_H
 #define SL_SAMPLE_SAMPLE_H

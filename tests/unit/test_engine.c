@@ -1,0 +1,411 @@
+/* The engine through sluice.h: the same answer alone and among others, pieces,
+ * ends, cancelling, refusals, no allocation while it runs.
+ *
+ * The model is a small random one; it has no tokenizer of its own, so the small
+ * test tokenizer is linked beside it.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "engine/schedule.h"
+#include "engine/stop.h"
+#include "sluice/sluice.h"
+
+#define DIR "build/test-engine-model"
+
+static struct sl_engine *engine;
+
+static void link_file(const char *from, const char *name)
+{
+    char path[300], cwd[200], target[500];
+
+    snprintf(path, sizeof(path), DIR "/%s", name);
+    snprintf(target, sizeof(target), "%s/tests/golden/%s", getcwd(cwd, 200),
+             from);
+    unlink(path);
+    assert_int_equal(symlink(target, path), 0);
+}
+
+static int open_engine(void **state)
+{
+    struct sl_engine_opts o;
+    struct sl_err err = {0};
+
+    (void)state;
+    mkdir("build", 0777);
+    mkdir(DIR, 0777);
+    link_file("models/dense-r2/config.json", "config.json");
+    link_file("models/dense-r2/model.safetensors", "model.safetensors");
+    link_file("tokenizer/tokenizer.json", "tokenizer.json");
+    sl_engine_opts_init(&o);
+    o.n_thread = 2;
+    o.pin = false;
+    o.max_num_seqs = 8;
+    o.max_num_batched_tokens = 64;
+    o.max_model_len = 512;
+    if (sl_engine_open(&engine, DIR, &o, &err))
+        fail_msg("%s", err.msg);
+    return 0;
+}
+
+static int close_engine(void **state)
+{
+    (void)state;
+    sl_engine_close(&engine);
+    assert_null(engine);
+    return 0;
+}
+
+struct answer {
+    int32_t ids[512];
+    size_t n;
+    char text[8192];
+    size_t n_text;
+    enum sl_finish finish;
+    float logprob_sum;
+};
+
+static void make_opts(struct sl_gen_opts *o, int32_t *ids, size_t n, int seed)
+{
+    for (size_t i = 0; i < n; i++)
+        ids[i] = (int32_t)((i * 31 + (size_t)seed * 17 + 5) % 90);
+    sl_gen_opts_init(o, engine);
+    o->ids = ids;
+    o->n_ids = n;
+    o->max_tokens = 40;
+    o->ignore_eos = true;
+    o->seed = (uint64_t)seed;
+    o->has_seed = true;
+    o->temperature = seed % 2 ? 0.8f : 0;
+    o->want_logprobs = true;
+}
+
+static struct sl_gen *submit(const struct sl_gen_opts *o)
+{
+    struct sl_err err = {0};
+    struct sl_gen *g = NULL;
+
+    if (sl_gen_submit(&g, engine, o, &err))
+        fail_msg("%s", err.msg);
+    return g;
+}
+
+static void collect(struct sl_gen *g, struct answer *a)
+{
+    struct sl_err err = {0};
+    struct sl_piece p;
+    int rc;
+
+    memset(a, 0, sizeof(*a));
+    while ((rc = sl_gen_next(g, &p, &err)) > 0) {
+        assert_true(a->n + p.n_ids <= SL_COUNTOF(a->ids));
+        memcpy(a->ids + a->n, p.ids, p.n_ids * sizeof(*p.ids));
+        for (size_t i = 0; p.logprobs && i < p.n_ids; i++)
+            a->logprob_sum += p.logprobs[i].logprob;
+        a->n += p.n_ids;
+        memcpy(a->text + a->n_text, p.text, p.n_text);
+        a->n_text += p.n_text;
+        a->finish = p.finish;
+    }
+    if (rc < 0)
+        fail_msg("%s", err.msg);
+}
+
+static void test_alone_equals_among_others(void **state)
+{
+    static struct answer alone[12], among[12];
+    struct sl_gen_opts o;
+    struct sl_gen *g[12];
+    int32_t ids[150];
+
+    (void)state;
+    for (int i = 0; i < 12; i++) {
+        make_opts(&o, ids, 3 + (size_t)i * 12, i);
+        g[i] = submit(&o);
+        collect(g[i], &alone[i]);
+        sl_gen_close(&g[i]);
+        assert_int_equal(alone[i].n, 40);
+        assert_int_equal(alone[i].finish, SL_FINISH_LENGTH);
+    }
+    for (int i = 0; i < 12; i++) {
+        make_opts(&o, ids, 3 + (size_t)i * 12, i);
+        g[i] = submit(&o);
+    }
+    for (int i = 11; i >= 0; i--) {
+        collect(g[i], &among[i]);
+        sl_gen_close(&g[i]);
+        assert_memory_equal(&alone[i], &among[i], sizeof(alone[i]));
+    }
+}
+
+static void test_seed_decides(void **state)
+{
+    static struct answer a, b;
+    struct sl_gen_opts o;
+    struct sl_gen *g;
+    int32_t ids[9];
+
+    (void)state;
+    make_opts(&o, ids, 9, 1);
+    o.has_seed = false;
+    g = submit(&o);
+    collect(g, &a);
+    o.has_seed = true;
+    o.seed = sl_gen_seed(g);
+    sl_gen_close(&g);
+    g = submit(&o);
+    collect(g, &b);
+    sl_gen_close(&g);
+    assert_memory_equal(a.ids, b.ids, sizeof(a.ids));
+    o.seed++;
+    g = submit(&o);
+    collect(g, &b);
+    sl_gen_close(&g);
+    assert_memory_not_equal(a.ids, b.ids, sizeof(a.ids));
+}
+
+/* An id that the greedy answer contains ends it when it is a stop id. */
+static void test_stop_id(void **state)
+{
+    static struct answer a, b;
+    struct sl_gen_opts o;
+    struct sl_gen *g;
+    int32_t ids[9], stop;
+
+    (void)state;
+    make_opts(&o, ids, 9, 0);
+    g = submit(&o);
+    collect(g, &a);
+    sl_gen_close(&g);
+    stop = a.ids[10];
+    o.stop_ids = &stop;
+    o.n_stop_ids = 1;
+    g = submit(&o);
+    collect(g, &b);
+    sl_gen_close(&g);
+    assert_int_equal(b.finish, SL_FINISH_STOP);
+    assert_int_equal(b.ids[b.n - 1], stop);
+    assert_memory_equal(a.ids, b.ids, b.n * sizeof(*a.ids));
+}
+
+static void test_stop_text_ends_an_answer(void **state)
+{
+    static struct answer a, b;
+    struct sl_gen_opts o;
+    struct sl_gen *g;
+    int32_t ids[9];
+    char stop[3] = {0};
+    const char *list[] = {"never in it", stop}, *hit;
+
+    (void)state;
+    make_opts(&o, ids, 9, 1);
+    g = submit(&o);
+    collect(g, &a);
+    sl_gen_close(&g);
+    assert_true(a.n_text > 12);
+    memcpy(stop, a.text + 8, 2);
+    hit = strstr(a.text, stop);
+    o.stop = list;
+    o.n_stop = 2;
+    g = submit(&o);
+    collect(g, &b);
+    sl_gen_close(&g);
+    assert_int_equal(b.finish, SL_FINISH_STOP);
+    assert_int_equal(b.n_text, hit - a.text);
+    assert_memory_equal(a.text, b.text, b.n_text);
+}
+
+static void test_cancel_and_close_at_any_point(void **state)
+{
+    struct sl_gen_opts o;
+    struct sl_piece p;
+    int32_t ids[200];
+
+    (void)state;
+    for (int i = 0; i < 40; i++) {
+        struct sl_gen *g, *h;
+
+        make_opts(&o, ids, 1 + (size_t)i * 5, i);
+        o.max_tokens = 300;
+        g = submit(&o);
+        h = submit(&o);
+        for (int k = 0; k < i % 4; k++)
+            assert_int_equal(sl_gen_next(h, &p, NULL), 1);
+        sl_gen_cancel(g);
+        while (sl_gen_next(g, &p, NULL) > 0)
+            continue;
+        assert_int_equal(p.finish, SL_FINISH_CANCEL);
+        sl_gen_close(&h);
+        sl_gen_close(&g);
+    }
+}
+
+static void expect_refusal(const struct sl_gen_opts *o, enum sl_code code,
+                           const char *word)
+{
+    struct sl_err err = {0};
+    struct sl_gen *g = NULL;
+
+    assert_int_equal(sl_gen_submit(&g, engine, o, &err), code);
+    assert_null(g);
+    if (!strstr(err.msg, word))
+        fail_msg("'%s' does not say '%s'", err.msg, word);
+}
+
+static void test_refusals(void **state)
+{
+    struct sl_gen_opts o;
+    int32_t ids[600] = {0};
+    const char *empty = "";
+
+    (void)state;
+    make_opts(&o, ids, 4, 0);
+    o.n_ids = 0;
+    expect_refusal(&o, SL_EARG, "empty");
+    make_opts(&o, ids, 512, 0);
+    expect_refusal(&o, SL_EARG, "--max-model-len");
+    make_opts(&o, ids, 4, 0);
+    o.max_tokens = 509;
+    expect_refusal(&o, SL_EARG, "max_tokens");
+    make_opts(&o, ids, 4, 0);
+    ids[2] = 100000;
+    expect_refusal(&o, SL_EARG, "token 2");
+    make_opts(&o, ids, 4, 0);
+    o.top_p = 0;
+    expect_refusal(&o, SL_EARG, "top_p");
+    make_opts(&o, ids, 4, 0);
+    o.text = "both";
+    expect_refusal(&o, SL_EARG, "exactly one");
+    o.ids = NULL;
+    o.text = "a\xff";
+    o.n_text = 2;
+    expect_refusal(&o, SL_EFORMAT, "UTF-8");
+    make_opts(&o, ids, 4, 0);
+    o.stop = &empty;
+    o.n_stop = 1;
+    expect_refusal(&o, SL_EARG, "stop text");
+}
+
+/* Everything is reserved when a generation is submitted; while it runs only a
+ * text buffer may double, a few times. */
+static void test_no_allocation_in_the_token_loop(void **state)
+{
+    struct sl_gen_opts o;
+    struct sl_piece p;
+    struct sl_gen *g;
+    int32_t ids[9];
+    uint64_t before = 0;
+
+    (void)state;
+    make_opts(&o, ids, 9, 1);
+    o.max_tokens = 400;
+    g = submit(&o);
+    while (sl_gen_next(g, &p, NULL) > 0) {
+        if (p.n_output >= 100 && !before)
+            before = sl_mem_count();
+        if (p.n_output >= 390)
+            break;
+    }
+    assert_int_equal(sl_mem_count() - before, 0);
+    sl_gen_close(&g);
+}
+
+static void test_open_refuses(void **state)
+{
+    struct sl_engine_opts o;
+    struct sl_engine *e = NULL;
+    struct sl_err err;
+
+    (void)state;
+    sl_engine_opts_init(&o);
+    assert_int_equal(sl_engine_open(&e, "no/such/dir", &o, &err),
+                     SL_ENOTFOUND);
+    assert_int_equal(sl_engine_open(&e, "README.md", &o, &err), SL_EUNSUP);
+    o.max_model_len = 1 << 30;
+    assert_int_equal(sl_engine_open(&e, DIR, &o, &err), SL_EARG);
+    assert_non_null(strstr(err.msg, "--max-model-len"));
+    sl_engine_opts_init(&o);
+    /* No tokenizer beside the weights. */
+    assert_int_equal(
+        sl_engine_open(&e, "tests/golden/models/dense-r2", &o, &err),
+        SL_ENOTFOUND);
+    assert_non_null(strstr(err.msg, "tokenizer"));
+    assert_null(e);
+}
+
+/* Feed text cut at every place; the result is that of the whole. */
+static void test_stop_at_any_cut(void **state)
+{
+    char s0[] = "STOP", s1[] = "OPQ", s2[] = "xx";
+    char *const stop[] = {s0, s1, s2};
+    static const struct {
+        const char *in, *out;
+    } cases[] = {
+        {"abc STOP def", "abc "}, {"abSTOPQ", "ab"},  {"STSTSTOP", "STST"},
+        {"aOPQSTOP", "a"},        {"x", "x"},         {"ax xx", "ax "},
+        {"STO", "STO"},           {"", ""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < SL_COUNTOF(cases); i++)
+        for (size_t cut = 0; cut <= strlen(cases[i].in); cut++) {
+            struct sl_stop s;
+            struct sl_buf in, out;
+            bool hit;
+
+            sl_stop_init(&s, stop, 3);
+            sl_buf_init(&in, 100);
+            sl_buf_init(&out, 100);
+            sl_buf_add(&in, cases[i].in, cut);
+            hit = sl_stop_feed(&s, &in, &out);
+            sl_buf_str(&in, cases[i].in + cut);
+            if (!hit && !sl_stop_feed(&s, &in, &out))
+                sl_stop_flush(&s, &out);
+            assert_string_equal(out.p ? out.p : "", cases[i].out);
+            sl_stop_deinit(&s);
+            sl_buf_deinit(&in);
+            sl_buf_deinit(&out);
+        }
+}
+
+static void test_schedule(void **state)
+{
+    const struct sl_sched_seq seq[] = {
+        {100, false}, {1, true}, {7, false}, {1, true}};
+    uint32_t rows[4];
+
+    (void)state;
+    assert_int_equal(sl_schedule_plan(seq, 4, 200, rows), 109);
+    assert_int_equal(sl_schedule_plan(seq, 4, 64, rows), 64);
+    assert_int_equal(rows[0], 62);
+    assert_int_equal(rows[1] + rows[3], 2);
+    assert_int_equal(rows[2], 0);
+    assert_int_equal(sl_schedule_plan(seq, 4, 1, rows), 1);
+    assert_int_equal(rows[1], 1);
+    assert_int_equal(sl_schedule_plan(seq, 0, 8, rows), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_alone_equals_among_others),
+        cmocka_unit_test(test_seed_decides),
+        cmocka_unit_test(test_stop_id),
+        cmocka_unit_test(test_stop_text_ends_an_answer),
+        cmocka_unit_test(test_cancel_and_close_at_any_point),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_no_allocation_in_the_token_loop),
+        cmocka_unit_test(test_open_refuses),
+        cmocka_unit_test(test_stop_at_any_cut),
+        cmocka_unit_test(test_schedule),
+    };
+
+    return cmocka_run_group_tests(tests, open_engine, close_engine);
+}
