@@ -45,7 +45,7 @@ enum sl_pack_rule {
     SL_PACK_PLAIN,
     SL_PACK_ONE_PLUS, /* zero-centred norms: 1 + w in fp32 */
     SL_PACK_NEG_EXP,  /* A_log -> -exp(A_log) */
-    SL_PACK_CONV,     /* [n][4] -> [4][n] */
+    SL_PACK_CONV,     /* [n][4] -> per head [4][width]; `perm` says the heads */
 };
 
 struct sl_pack_vec {

@@ -467,13 +467,18 @@ static void check_linear(const struct tiny *t, const struct sl_lin_w *l,
 
         assert_true(l->a_neg[i] == -sl_exp(a));
     }
+    /* Head by head [4][width]. */
     for (size_t i = 0; i < qk + v; i++)
-        for (size_t tap = 0; tap < 4; tap++)
-            assert_true(l->conv[tap * (qk + v) + i] ==
-                        want_at(t,
-                                AT("conv1d.weight", .row_start = qk,
-                                   .row_unit = t->val_dim),
-                                i, tap, 4, false));
+        for (size_t tap = 0; tap < 4; tap++) {
+            size_t width = i < qk ? KEY_DIM : t->val_dim;
+            size_t first =
+                i < qk ? i / width * width : qk + (i - qk) / width * width;
+            float want = want_at(
+                t, AT("conv1d.weight", .row_start = qk, .row_unit = t->val_dim),
+                i, tap, 4, false);
+
+            assert_true(l->conv[first * 4 + tap * width + i - first] == want);
+        }
 #undef NAME
 #undef AT
 }
