@@ -1,19 +1,23 @@
 /* tests/unit/test_tokenize.c - text to token ids, against the reference
  *
- * The vocabulary and the vectors of tests/golden/tokenizer-small were made
- * with the reference library. Run from the root of the repository.
+ * Two small vocabularies with vectors from the reference library: tests/golden/
+ * tokenizer has the form of the released files, tokenizer-small what released
+ * files do not have, and characters newer than many Unicode libraries. Run from
+ * the root of the repository.
  */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 
 #include <cmocka.h>
+#include <jansson.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/thread.h"
 #include "base/utf8.h"
 #include "text/nfc.h"
 #include "text/pretoken.h"
@@ -21,6 +25,7 @@
 #include "text/unidata.h"
 
 #define DIR "tests/golden/tokenizer-small"
+#define GOLDEN "tests/golden/tokenizer"
 
 static struct sl_tokenizer *tok;
 static struct sl_encoder *enc;
@@ -113,6 +118,104 @@ static void equals_reference(void **state)
     }
     assert_true(lines >= 2 * 700);
     sl_file_free(s);
+}
+
+/* ---- tests/golden/tokenizer: the form of the released files ---- */
+
+static void check_case(struct sl_encoder *e, const char *line, size_t len)
+{
+    json_t *c = json_loadb(line, len, JSON_ALLOW_NUL, NULL);
+    const json_t *s = json_object_get(c, "s"),
+                 *want = json_object_get(c, "ids");
+    struct sl_ids got;
+    bool ok;
+
+    assert_true(json_is_string(s) && json_is_array(want));
+    sl_ids_init(&got, SIZE_MAX);
+    assert_int_equal(sl_tokenize_encode(e, json_string_value(s),
+                                        json_string_length(s), true, &got,
+                                        NULL),
+                     0);
+    ok = got.len == json_array_size(want);
+    for (size_t i = 0; i < got.len && ok; i++)
+        ok = got.p[i] == json_integer_value(json_array_get(want, i));
+    if (!ok)
+        fail_msg("the ids of %.*s differ", (int)len, line);
+    sl_ids_deinit(&got);
+    json_decref(c);
+}
+
+static void equals_golden_cases(void **state)
+{
+    struct sl_tokenizer *t = NULL;
+    struct sl_encoder *e = NULL;
+    char *s;
+    size_t len, n = 0;
+
+    (void)state;
+    assert_int_equal(sl_tokenizer_load(&t, GOLDEN, NULL), 0);
+    assert_int_equal(sl_encoder_open(&e, t, NULL), 0);
+    assert_int_equal(
+        sl_file_read(&s, &len, GOLDEN "/cases.jsonl", 1 << 24, NULL), 0);
+    for (char *p = s; p < s + len; n++) {
+        char *eol = memchr(p, '\n', (size_t)(s + len - p));
+
+        assert_non_null(eol);
+        check_case(e, p, (size_t)(eol - p));
+        p = eol + 1;
+    }
+    assert_true(n >= 5000);
+    sl_file_free(s);
+    sl_encoder_close(&e);
+    sl_tokenizer_close(&t);
+}
+
+/* ---- threads ---- */
+
+struct shared {
+    const struct sl_tokenizer *t;
+    size_t n; /* ids of all texts together; 0 after a failure */
+};
+
+/* An encoder of its own, texts that others encode at the same time. */
+static void *encode_much(void *arg)
+{
+    struct shared *w = arg;
+    struct sl_encoder *e = NULL;
+    struct sl_ids out;
+    char text[64];
+
+    if (sl_encoder_open(&e, w->t, NULL))
+        return NULL;
+    sl_ids_init(&out, SIZE_MAX);
+    for (int i = 0; i < 500; i++) {
+        int n =
+            snprintf(text, sizeof(text), "the water %d e\xcc\x81 <think>", i);
+
+        if (sl_tokenize_encode(e, text, (size_t)n, true, &out, NULL))
+            out.len = 0;
+    }
+    w->n = out.len;
+    sl_ids_deinit(&out);
+    sl_encoder_close(&e);
+    return NULL;
+}
+
+static void threads_share_a_tokenizer(void **state)
+{
+    struct sl_thread th[4];
+    struct shared w[4];
+
+    (void)state;
+    for (size_t i = 0; i < SL_COUNTOF(th); i++) {
+        w[i] = (struct shared){.t = tok};
+        assert_int_equal(
+            sl_thread_start(&th[i], encode_much, &w[i], "a test", NULL), 0);
+    }
+    for (size_t i = 0; i < SL_COUNTOF(th); i++)
+        sl_thread_join(&th[i]);
+    for (size_t i = 0; i < SL_COUNTOF(th); i++)
+        assert_true(w[i].n > 0 && w[i].n == w[0].n);
 }
 
 static void looks_up(void **state)
@@ -421,6 +524,22 @@ static void refuses_what_it_cannot_do(void **state)
          SL_EFORMAT},
         {"\"merges\": [", "\"merges\": [ [\"~\", \"~\"], ", "no token",
          SL_EFORMAT},
+        {"\"merges\": [", "\"merges\": [ [\"a\"], ", "second token",
+         SL_EFORMAT},
+        {"\"merges\": [", "\"merges\": [ 7, ", "a merge", SL_EFORMAT},
+        {"\"merges\": [", "\"merges\": [ \"a\\ud800 b\", ", "escape",
+         SL_EFORMAT},
+        {"\"merges\": [", "\"merges\": [ \"a\\u0000 b\", ", "escape",
+         SL_EFORMAT},
+        {"\"merges\": [", "\"merges\": [ , ", "a merge", SL_EFORMAT},
+        {"\"a\": 64", "\"a\" 64", "a colon", SL_EFORMAT},
+        {"\"a\": 64", "\"a\": -64", "an id", SL_EFORMAT},
+        {"\"a\": 64", "\"a\": 64.5", "a comma", SL_EFORMAT},
+        {"\"a\": 64", "\"a\": 6400000000", "nine digits", SL_EFORMAT},
+        {"\"a\": 64", "\"a\": 64, \"a\": 2000", "same text", SL_EFORMAT},
+        {"\"vocab\"", "\"vocab\": 3, \"vocab_\"", "model.vocab", SL_EFORMAT},
+        {"\"vocab\"", "\"vocab_\"", "model.vocab", SL_EUNSUP},
+        {"\"merges\"", "\"merges_\"", "model.merges", SL_EUNSUP},
         {"\"model\"", "\"model_\"", "model", SL_EUNSUP},
         {"{", "[", "JSON", SL_EFORMAT},
     };
@@ -491,6 +610,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equals_reference),
+        cmocka_unit_test(equals_golden_cases),
+        cmocka_unit_test(threads_share_a_tokenizer),
         cmocka_unit_test(looks_up),
         cmocka_unit_test(knows_every_byte),
         cmocka_unit_test(plain_text_forges_nothing),
