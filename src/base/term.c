@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <sys/ioctl.h>
@@ -132,14 +133,17 @@ unsigned sl_term_width(void)
 static struct {
     void (*fn)(void *ctx);
     void *ctx;
-} on_interrupt; /* process; changed only while SIGINT is blocked */
+    pthread_t thread;
+} on_interrupt; /* of `thread`; changed only while it blocks SIGINT */
 
 static void handler(int sig)
 {
     int saved = errno;
 
-    (void)sig;
-    if (on_interrupt.fn)
+    /* Any thread may be hit, but only one knows whether ctx is alive. */
+    if (!pthread_equal(pthread_self(), on_interrupt.thread))
+        pthread_kill(on_interrupt.thread, sig);
+    else if (on_interrupt.fn)
         on_interrupt.fn(on_interrupt.ctx);
     errno = saved;
 }
@@ -152,9 +156,10 @@ void sl_term_on_interrupt(void (*fn)(void *ctx), void *ctx)
 
     sigemptyset(&set);
     sigaddset(&set, SIGINT);
-    sigprocmask(SIG_BLOCK, &set, &old);
+    pthread_sigmask(SIG_BLOCK, &set, &old);
     on_interrupt.fn = fn;
     on_interrupt.ctx = ctx;
+    on_interrupt.thread = pthread_self();
     sigaction(SIGINT, &a, NULL);
-    sigprocmask(SIG_SETMASK, &old, NULL);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
 }

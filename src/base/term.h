@@ -33,8 +33,9 @@ bool sl_term_is_tty(enum sl_stream s);
 unsigned sl_term_width(void);
 
 /* Call fn(ctx) on Ctrl-C from inside the signal handler: it may do only what is
- * safe there. NULL: Ctrl-C ends the process again. Blocking reads of standard
- * input return early. */
+ * safe there. It runs on the thread that called this, which is always the same.
+ * NULL: Ctrl-C ends the process again. Blocking reads of standard input return
+ * early. */
 void sl_term_on_interrupt(void (*fn)(void *ctx), void *ctx);
 
 #endif

@@ -62,9 +62,14 @@ static void add_sizes(struct sl_buf *b, const json_t *j)
     json_t *kv = json_object_get(j, "kv_bytes_per_token");
     bool found = json_is_true(json_object_get(j, "weights_found"));
     const char *key;
+    size_t i_type;
 
-    sl_buf_fmt(b, "weights in memory%s\n",
-               found ? "" : " (no weight files here; as bf16)");
+    sl_buf_str(b, "weights in memory");
+    json_array_foreach(json_object_get(j, "types"), i_type, v)
+    {
+        sl_buf_fmt(b, "%s%s", i_type ? ", " : ": ", json_string_value(v));
+    }
+    sl_buf_str(b, found ? "\n" : " (no weight files here)\n");
     json_object_foreach(classes, key, v)
     {
         if (json_integer_value(v))

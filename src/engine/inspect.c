@@ -64,7 +64,7 @@ static uint64_t token_bytes(const struct sl_weights_size *w)
 
 static json_t *sizes(const struct sl_weights_size *w)
 {
-    json_t *classes = json_object(), *kv;
+    json_t *classes = json_object(), *types = json_array(), *kv;
     struct sl_rec_shape rec;
     struct sl_kv_plane plane = {0};
 
@@ -72,6 +72,10 @@ static json_t *sizes(const struct sl_weights_size *w)
                    "every class has a name");
     for (size_t i = 0; i < SL_COUNTOF(class_name); i++)
         json_object_set_new(classes, class_name[i], number(w->class_bytes[i]));
+    for (uint32_t t = 0; t < SL_N_DTYPE; t++)
+        if (w->types >> t & 1)
+            json_array_append_new(
+                types, json_string(sl_dtype_get((enum sl_dtype)t)->name));
     sl_model_planes(&w->conf, &plane);
     sl_model_rec_shape(&w->conf, 0, &rec);
     kv = json_pack("{s:o, s:o}", "bf16",
@@ -79,12 +83,12 @@ static json_t *sizes(const struct sl_weights_size *w)
                    "fp32",
                    number(sl_kv_page_bytes(&plane, 1, SL_F32) / SL_KV_PAGE));
     return json_pack(
-        "{s:o, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "parameters",
-        number(w->n_param), "mtp", w->has_mtp, "weights_found", w->has_files,
-        "file_bytes", number(w->file_bytes), "weight_bytes", number(w->bytes),
-        "weight_bytes_by_class", classes, "weight_bytes_per_token",
-        number(token_bytes(w)), "kv_bytes_per_token", kv,
-        "state_bytes_per_sequence", number(sl_rec_slot_bytes(&rec)));
+        "{s:o, s:o, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "parameters",
+        number(w->n_param), "types", types, "mtp", w->has_mtp, "weights_found",
+        w->has_files, "file_bytes", number(w->file_bytes), "weight_bytes",
+        number(w->bytes), "weight_bytes_by_class", classes,
+        "weight_bytes_per_token", number(token_bytes(w)), "kv_bytes_per_token",
+        kv, "state_bytes_per_sequence", number(sl_rec_slot_bytes(&rec)));
 }
 
 int sl_inspect(char **out, const char *path, struct sl_err *err)

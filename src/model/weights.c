@@ -292,6 +292,16 @@ static uint64_t count_params(const struct sl_plan *plan)
     return n;
 }
 
+static uint32_t all_types(const struct sl_plan *plan)
+{
+    uint32_t types = 0;
+
+    for (size_t i = 0; i < plan->n_item; i++)
+        if (plan->item[i].out_mat)
+            types |= 1u << plan->item[i].mat.type;
+    return types;
+}
+
 /* A folder without any tensors is measured by its config.json alone. */
 static int measure(struct sl_weights *w, struct sl_weights_size *out,
                    const char *dir, struct sl_err *err)
@@ -312,6 +322,7 @@ static int measure(struct sl_weights *w, struct sl_weights_size *out,
             .conf = w->conf,
             .has_files = plan.ckpt != NULL,
             .has_mtp = w->has_mtp,
+            .types = all_types(&plan),
             .n_param = count_params(&plan),
             .file_bytes = plan.ckpt ? sl_ckpt_bytes(plan.ckpt) : 0,
             .bytes = plan.bytes,

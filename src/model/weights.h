@@ -104,6 +104,7 @@ struct sl_weights_size {
     struct sl_conf conf;
     bool has_files;    /* otherwise sizes are those of bf16 weights */
     bool has_mtp;      /* a head for drafts is there, or config.json names one */
+    uint32_t types;    /* bit t: a matrix has enum sl_dtype t in memory */
     uint64_t n_param;  /* elements of all matrices and vectors */
     uint64_t file_bytes; /* of all tensors, those that are skipped too; or 0 */
     size_t bytes;

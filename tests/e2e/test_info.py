@@ -108,7 +108,7 @@ def for_people():
     r = info(published("0.8B"))
     check(r.rc == 0 and "24 (18 linear attention, 6 full attention)" in r.out,
           r)
-    check("no weight files here; as bf16" in r.out and r.err == "", r)
+    check("bf16 (no weight files here)" in r.out and r.err == "", r)
 
 
 @test
