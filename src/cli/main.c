@@ -26,6 +26,13 @@ struct verb {
 };
 
 static const struct verb verbs[] = {
+    {"run", SL_VERB_RUN, sl_cli_run, "MODEL [PROMPT]",
+     "an answer, or a conversation",
+     "Answers PROMPT, or holds a conversation when there is none and standard "
+     "input is a terminal. With '-', or when it is none, the prompt comes from "
+     "standard input. MODEL is a checkpoint folder, or 'demo' for the embedded "
+     "model. Standard output carries the answer only; progress and rates go to "
+     "standard error. Ctrl-C stops the answer."},
     {"info", SL_VERB_INFO, sl_cli_info, "MODEL",
      "what a model is, and what it takes",
      "Prints the architecture, the dimensions, the number of parameters, the "

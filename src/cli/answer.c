@@ -1,0 +1,104 @@
+/* cli/answer.c - one answer, from submission to its last piece; see answer.h */
+#include "cli/answer.h"
+
+#include "base/term.h"
+
+/* Bytes of one answer: a full context of the longest tokens is below it. */
+#define MAX_ANSWER ((size_t)1 << 30)
+
+/* In a signal handler, on the thread that waits for pieces. */
+static void cancel(void *gen)
+{
+    sl_gen_cancel(gen);
+}
+
+static int take(struct sl_answer *a, const struct sl_piece *p, bool stream,
+                struct sl_err *err)
+{
+    sl_buf_add(&a->text, p->text, p->n_text);
+    for (size_t i = 0; i < p->n_ids; i++)
+        json_array_append_new(a->ids, json_integer(p->ids[i]));
+    if (p->finish != SL_FINISH_NONE)
+        a->finish = p->finish;
+    return stream ? sl_out_write(p->text, p->n_text, err) : 0;
+}
+
+static int gather(struct sl_answer *a, struct sl_gen *g, bool stream,
+                  struct sl_err *err)
+{
+    struct sl_piece p;
+    int rc;
+
+    for (;;) {
+        rc = sl_gen_next(g, &p, err);
+        if (rc <= 0)
+            break;
+        rc = take(a, &p, stream, err);
+        if (rc)
+            return rc;
+    }
+    return rc ? rc : sl_buf_check(&a->text, "the answer", err);
+}
+
+int sl_answer_get(struct sl_answer *out, struct sl_engine *e,
+                  const struct sl_gen_opts *opts, bool stream,
+                  struct sl_err *err)
+{
+    struct sl_gen *g = NULL;
+    int rc;
+
+    *out = (struct sl_answer){.ids = json_array()};
+    sl_buf_init(&out->text, MAX_ANSWER);
+    rc = sl_gen_submit(&g, e, opts, err);
+    if (rc)
+        return rc;
+    out->seed = sl_gen_seed(g);
+    sl_term_on_interrupt(cancel, g);
+    rc = gather(out, g, stream, err);
+    sl_term_on_interrupt(NULL, NULL);
+    sl_gen_stats(g, &out->stats);
+    sl_gen_close(&g);
+    return rc;
+}
+
+void sl_answer_deinit(struct sl_answer *a)
+{
+    sl_buf_deinit(&a->text);
+    json_decref(a->ids);
+    a->ids = NULL;
+}
+
+const char *sl_finish_name(enum sl_finish f)
+{
+    switch (f) {
+    case SL_FINISH_NONE:
+        return "none";
+    case SL_FINISH_STOP:
+        return "stop";
+    case SL_FINISH_LENGTH:
+        return "length";
+    case SL_FINISH_CANCEL:
+        return "cancel";
+    case SL_FINISH_ERROR:
+        return "error";
+    }
+    return "?";
+}
+
+static double rate(uint32_t n, double s)
+{
+    return s > 0 ? n / s : 0;
+}
+
+void sl_answer_note(const struct sl_answer *a)
+{
+    const struct sl_gen_stats *s = &a->stats;
+    /* The first token comes out of the prompt's last row. */
+    uint32_t decoded = s->n_output > 0 ? s->n_output - 1 : 0;
+
+    sl_note("[prompt %u tokens, %.1f/s; answer %u tokens, %.1f/s; %s; seed "
+            "%llu]\n",
+            s->n_prompt, rate(s->n_prompt - s->n_cached, s->prefill_s),
+            s->n_output, rate(decoded, s->decode_s), sl_finish_name(a->finish),
+            (unsigned long long)a->seed);
+}
