@@ -18,6 +18,7 @@
 #define DEFAULT_SEQS 32    /* as llama-server and vLLM users expect */
 #define DEFAULT_ROWS 512   /* of a step; chosen, not measured */
 #define MAX_GENERATION_CONFIG ((size_t)1 << 20)
+#define MAX_TEMPLATE ((size_t)16 << 20)
 
 /* KV takes at most this part of the memory that is free once the weights are
  * in; the rest is left to the page cache and to others. Chosen. */
@@ -153,6 +154,44 @@ static int read_defaults(struct sl_defaults *d, const char *dir,
     return sl_wrap(err, rc, "reading '%s'", path);
 }
 
+/* A file of the user's replaces the template, but not the tokens that the
+ * model's tokenizer_config.json names. */
+static int chat_from_file(struct sl_engine *e, const char *dir,
+                          struct sl_err *err)
+{
+    char path[4096], *jinja = NULL, *conf = NULL;
+    size_t len = 0, conf_len = 0;
+    int rc = sl_file_read(&jinja, &len, e->opts.chat_template, MAX_TEMPLATE,
+                          err);
+
+    if (!rc)
+        rc = sl_path_join(path, sizeof(path), dir, "tokenizer_config.json",
+                          err);
+    if (!rc && sl_file_kind(path) != SL_FILE_NONE)
+        rc = sl_file_read(&conf, &conf_len, path, MAX_TEMPLATE, err);
+    if (!rc)
+        rc = sl_chat_parse(&e->chat, jinja, len, conf, conf_len, err);
+    sl_file_free(jinja);
+    sl_file_free(conf);
+    return sl_wrap(err, rc, "--chat-template '%s'", e->opts.chat_template);
+}
+
+static int open_chat(struct sl_engine *e, const char *dir, struct sl_err *err)
+{
+    struct sl_err why = {0};
+    int rc;
+
+    if (e->opts.chat_template)
+        return chat_from_file(e, dir, err);
+    rc = sl_chat_load(&e->chat, dir, &why);
+    /* Without a template plain text can still be continued. */
+    if (rc == SL_ENOTFOUND) {
+        sl_log(SL_LOG_WARN, "no chat template: %s", why.msg);
+        return 0;
+    }
+    return rc ? sl_fail(err, (enum sl_code)rc, "%s", why.msg) : 0;
+}
+
 /* Tokenizer and template. Dummy weights do without, for benchmarks. */
 static int open_text(struct sl_engine *e, const char *dir, struct sl_err *err)
 {
@@ -166,7 +205,7 @@ static int open_text(struct sl_engine *e, const char *dir, struct sl_err *err)
         return sl_fail(err, (enum sl_code)rc, "%s", why.msg);
     e->n_vocab =
         (uint32_t)sl_min(e->n_vocab, sl_tokenizer_n_ids(e->tok));
-    return 0;
+    return open_chat(e, dir, err);
 }
 
 /* Memory that may go to keys and values, in pages. */
@@ -365,6 +404,7 @@ void sl_engine_close(struct sl_engine **pe)
     sl_sampler_close(&e->sampler);
     sl_model_close(&e->model);
     sl_memory_close(&e->mem);
+    sl_chat_close(&e->chat);
     sl_tokenizer_close(&e->tok);
     sl_weights_close(&e->weights);
     sl_pool_close(&e->pool);

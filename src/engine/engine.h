@@ -12,6 +12,7 @@
 #include "model/qwen35.h"
 #include "sample/sample.h"
 #include "sluice/sluice.h"
+#include "text/chat.h"
 #include "text/tokenize.h"
 
 #define SL_MAX_IDLE_ENCODER 8

@@ -3,7 +3,10 @@
  * Ids are checked; text is encoded; messages are rendered by the model's chat
  * template and then encoded. Runs in the thread that submits.
  */
+#include "base/mem.h"
 #include "engine/gen.h"
+
+#define MAX_PROMPT ((size_t)64 << 20) /* bytes of a rendered conversation */
 
 static int need_tokenizer(const struct sl_engine *e, struct sl_err *err)
 {
@@ -56,12 +59,24 @@ int sl_render(char **out, size_t *len, const struct sl_engine *e,
               const char *messages, const char *tools,
               const char *template_kwargs, struct sl_err *err)
 {
+    struct sl_chat_opts o;
+    struct sl_buf text;
+    int rc;
+
     if (!e->chat)
         return sl_fail(err, SL_EUNSUP,
                        "the model has no chat template; give one with "
                        "--chat-template, or send plain text");
-    (void)out, (void)len, (void)messages, (void)tools, (void)template_kwargs;
-    return sl_fail(err, SL_EUNSUP, "chat templates are not built in yet");
+    sl_chat_opts_init(&o);
+    sl_buf_init(&text, MAX_PROMPT);
+    rc = sl_chat_render_text(e->chat, messages, tools, template_kwargs, &o,
+                             &text, err);
+    if (!rc)
+        rc = sl_mem_dup(out, text.p ? text.p : "", text.len, err);
+    if (!rc)
+        *len = text.len;
+    sl_buf_deinit(&text);
+    return rc;
 }
 
 int sl_prompt_encode(struct sl_ids *out, struct sl_engine *e,
