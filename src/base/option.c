@@ -148,6 +148,8 @@ static const char *verb_name(enum sl_verb v)
         return "doctor";
     case SL_VERB_VERSION:
         return "version";
+    case SL_VERB_EVAL:
+        return "eval";
     }
     return "?";
 }

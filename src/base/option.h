@@ -32,6 +32,7 @@ enum sl_verb {
     SL_VERB_TOKENIZE = 1 << 2,
     SL_VERB_DOCTOR = 1 << 3,
     SL_VERB_VERSION = 1 << 4,
+    SL_VERB_EVAL = 1 << 5,
 };
 
 enum sl_opt_type {
@@ -45,11 +46,12 @@ enum sl_opt_type {
 };
 
 /* Verbs, in groups. */
-#define SL_OPT_V_ENGINE SL_VERB_RUN
+#define SL_OPT_V_ENGINE (SL_VERB_RUN | SL_VERB_EVAL)
 #define SL_OPT_V_JSON                                                          \
     (SL_VERB_RUN | SL_VERB_INFO | SL_VERB_TOKENIZE | SL_VERB_DOCTOR |          \
-     SL_VERB_VERSION)
-#define SL_OPT_V_LOG (SL_VERB_RUN | SL_VERB_INFO | SL_VERB_TOKENIZE)
+     SL_VERB_VERSION | SL_VERB_EVAL)
+#define SL_OPT_V_LOG                                                           \
+    (SL_VERB_RUN | SL_VERB_INFO | SL_VERB_TOKENIZE | SL_VERB_EVAL)
 
 /* id, type, verbs, flag, other spellings, argument or choices, least, most,
  * default as help shows it, what it does.
@@ -58,7 +60,7 @@ enum sl_opt_type {
  * word is the default. Other spellings of flags are vLLM's and llama-server's.
  * `least` and `most` bound numbers; those of samplers are vLLM's. */
 #define SL_OPTIONS(X)                                                          \
-    X(MODEL, TEXT, SL_VERB_RUN | SL_VERB_INFO | SL_VERB_TOKENIZE, "model",     \
+    X(MODEL, TEXT, SL_OPT_V_LOG, "model",                                      \
       "-m", "MODEL", 0, 0, "",                                                 \
       "The model, when it is not the first argument.")                         \
     X(THREADS, INT, SL_OPT_V_ENGINE, "threads", "-t", "N", 0, 1024, "0",       \
@@ -115,7 +117,7 @@ enum sl_opt_type {
       "negative ones.")                                                        \
     X(SEED, INT, SL_VERB_RUN, "seed", "-s", "N", 0, (double)INT64_MAX,         \
       "random", "The same seed gives the same text, on any machine.")          \
-    X(MAX_TOKENS, COUNT, SL_VERB_RUN, "max-tokens", "-n --n-predict", "N", 0,  \
+    X(MAX_TOKENS, COUNT, SL_VERB_RUN | SL_VERB_EVAL, "max-tokens", "-n --n-predict", "N", 0,  \
       1 << 24, "0",                                                            \
       "Tokens of the answer; 0 is as many as the context holds.")              \
     X(STOP, TEXTS, SL_VERB_RUN, "stop", "", "TEXT", 0, 0, "",                  \

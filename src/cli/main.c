@@ -44,6 +44,11 @@ static const struct verb verbs[] = {
      "Prints the tokens of TEXT, one per line: the id, a tab, and the text of "
      "the token as a JSON string. Without TEXT, or with '-', the text comes "
      "from standard input."},
+    {"eval", SL_VERB_EVAL, sl_cli_eval, "wordproblems",
+     "how many held-out problems a model solves",
+     "Gives the model of --model the problems in its eval/wordproblems.jsonl, "
+     "greedily and several at a time, and counts the answers that end in the "
+     "right '#### N'."},
     {"doctor", SL_VERB_DOCTOR, sl_cli_doctor, "",
      "what this machine has, and what to do about what it lacks",
      "Prints one line per check: processor, instruction sets found and used, "

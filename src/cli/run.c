@@ -13,7 +13,7 @@
 #include "base/term.h"
 #include "cli/answer.h"
 #include "cli/chat.h"
-#include "cli/progress.h"
+#include "cli/open.h"
 
 #define MAX_PROMPT ((size_t)256 << 20) /* bytes; what the tokenizer takes */
 #define MAX_TOOLS ((size_t)16 << 20)   /* bytes of a file of tools */
@@ -120,76 +120,6 @@ static int get_messages(struct run *r, struct sl_err *err)
                                    r->prompt, r->n_prompt));
     return bad ? sl_fail(err, SL_ENOMEM, "no memory is left for the prompt")
                : 0;
-}
-
-/* ---------------------------------------------------------- the model */
-
-/* --dtype bfloat16 asks for bf16 weights; ours are those of the files. */
-static int check_dtype(const struct run *r, struct sl_err *err)
-{
-    static const enum { AUTO, BFLOAT16 } want = BFLOAT16;
-    char *text = NULL;
-    json_t *j = NULL, *types;
-    int rc;
-
-    if (r->o->value[SL_OPT_DTYPE].i != want)
-        return 0;
-    rc = sl_inspect(&text, r->path, err);
-    if (!rc)
-        rc = sl_json_parse(&j, text, strlen(text), "the description", err);
-    types = json_object_get(j, "types");
-    if (!rc && (json_array_size(types) != 1 ||
-                strcmp(json_string_value(json_array_get(types, 0)), "bf16")))
-        rc = sl_fail(err, SL_EUNSUP,
-                     "'%.300s' holds weights that are not bfloat16, and "
-                     "weights are not converted; use --dtype auto",
-                     r->path);
-    sl_free(text);
-    json_decref(j);
-    return rc;
-}
-
-static void engine_opts(const struct run *r, struct sl_engine_opts *eo)
-{
-    /* In the order of the option's words: all, ref, avx2. */
-    static const uint32_t mask[] = {UINT32_MAX, 0, 1};
-    const struct sl_opt_value *v = r->o->value;
-
-    sl_engine_opts_init(eo);
-    eo->n_thread = (uint32_t)v[SL_OPT_THREADS].i;
-    eo->pin = v[SL_OPT_PIN].i;
-    eo->cpu_mask = mask[v[SL_OPT_CPU_MASK].i];
-    eo->max_model_len = (uint32_t)v[SL_OPT_MAX_MODEL_LEN].i;
-    eo->max_num_seqs = (uint32_t)v[SL_OPT_MAX_NUM_SEQS].i;
-    eo->max_num_batched_tokens = (uint32_t)v[SL_OPT_MAX_NUM_BATCHED_TOKENS].i;
-    eo->kv_pool_tokens = (uint64_t)v[SL_OPT_KV_POOL_TOKENS].i;
-    eo->kv_type = v[SL_OPT_KV_DTYPE].i ? SL_KV_F32 : SL_KV_BF16;
-    eo->dummy = v[SL_OPT_LOAD_FORMAT].i;
-    eo->chat_template = v[SL_OPT_CHAT_TEMPLATE].s;
-}
-
-static int open_engine(struct run *r, double *load_s, struct sl_err *err)
-{
-    struct sl_engine_info info;
-    struct sl_engine_opts eo;
-    struct sl_progress p;
-    char what[64];
-    int rc = check_dtype(r, err);
-
-    if (rc)
-        return rc;
-    snprintf(what, sizeof(what), "loading %.50s", r->path);
-    engine_opts(r, &eo);
-    sl_progress_init(&p, what);
-    eo.progress = sl_progress_step;
-    eo.progress_ctx = &p;
-    rc = sl_engine_open(&r->engine, r->path, &eo, err);
-    sl_progress_end(&p);
-    if (rc)
-        return rc;
-    sl_engine_info(r->engine, &info);
-    *load_s = info.load_s;
-    return 0;
 }
 
 static void set_f(float *out, const struct sl_opts *o, enum sl_opt_id id)
@@ -306,7 +236,7 @@ int sl_cli_run(const struct sl_opts *o, struct sl_err *err)
     if (!rc)
         rc = get_messages(&r, err);
     if (!rc)
-        rc = open_engine(&r, &load_s, err);
+        rc = sl_cli_open(&r.engine, &load_s, o, r.path, err);
     if (!rc) {
         gen_opts(&r, &go);
         rc = r.prompt ? one_shot(&r, &go, load_s, err)

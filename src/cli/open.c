@@ -1,0 +1,75 @@
+/* cli/open.c - options -> an open engine; see open.h */
+#include "cli/open.h"
+
+#include "base/json.h"
+#include "cli/progress.h"
+
+/* --dtype bfloat16 asks for bf16 weights; ours are those of the files. */
+static int check_dtype(const struct sl_opts *o, const char *path,
+                       struct sl_err *err)
+{
+    static const enum { AUTO, BFLOAT16 } want = BFLOAT16;
+    char *text = NULL;
+    json_t *j = NULL, *types;
+    int rc;
+
+    if (o->value[SL_OPT_DTYPE].i != want)
+        return 0;
+    rc = sl_inspect(&text, path, err);
+    if (!rc)
+        rc = sl_json_parse(&j, text, strlen(text), "the description", err);
+    types = json_object_get(j, "types");
+    if (!rc && (json_array_size(types) != 1 ||
+                strcmp(json_string_value(json_array_get(types, 0)), "bf16")))
+        rc = sl_fail(err, SL_EUNSUP,
+                     "'%.300s' holds weights that are not bfloat16, and "
+                     "weights are not converted; use --dtype auto",
+                     path);
+    sl_free(text);
+    json_decref(j);
+    return rc;
+}
+
+static void engine_opts(struct sl_engine_opts *eo, const struct sl_opts *o)
+{
+    /* In the order of the option's words: all, ref, avx2. */
+    static const uint32_t mask[] = {UINT32_MAX, 0, 1};
+    const struct sl_opt_value *v = o->value;
+
+    sl_engine_opts_init(eo);
+    eo->n_thread = (uint32_t)v[SL_OPT_THREADS].i;
+    eo->pin = v[SL_OPT_PIN].i;
+    eo->cpu_mask = mask[v[SL_OPT_CPU_MASK].i];
+    eo->max_model_len = (uint32_t)v[SL_OPT_MAX_MODEL_LEN].i;
+    eo->max_num_seqs = (uint32_t)v[SL_OPT_MAX_NUM_SEQS].i;
+    eo->max_num_batched_tokens = (uint32_t)v[SL_OPT_MAX_NUM_BATCHED_TOKENS].i;
+    eo->kv_pool_tokens = (uint64_t)v[SL_OPT_KV_POOL_TOKENS].i;
+    eo->kv_type = v[SL_OPT_KV_DTYPE].i ? SL_KV_F32 : SL_KV_BF16;
+    eo->dummy = v[SL_OPT_LOAD_FORMAT].i;
+    eo->chat_template = v[SL_OPT_CHAT_TEMPLATE].s;
+}
+
+int sl_cli_open(struct sl_engine **out, double *load_s,
+                const struct sl_opts *o, const char *path, struct sl_err *err)
+{
+    struct sl_engine_info info;
+    struct sl_engine_opts eo;
+    struct sl_progress p;
+    char what[64];
+    int rc = check_dtype(o, path, err);
+
+    if (rc)
+        return rc;
+    snprintf(what, sizeof(what), "loading %.50s", path);
+    engine_opts(&eo, o);
+    sl_progress_init(&p, what);
+    eo.progress = sl_progress_step;
+    eo.progress_ctx = &p;
+    rc = sl_engine_open(out, path, &eo, err);
+    sl_progress_end(&p);
+    if (rc)
+        return rc;
+    sl_engine_info(*out, &info);
+    *load_s = info.load_s;
+    return 0;
+}

@@ -1,0 +1,13 @@
+/* cli/open.h - options -> an open engine, for every verb that runs a model */
+#ifndef SL_CLI_OPEN_H
+#define SL_CLI_OPEN_H
+
+#include "base/option.h"
+#include "sluice/sluice.h"
+
+/* Open the model in the folder `path` as the engine options of `o` say, with a
+ * progress bar on standard error. *load_s is how long it took. */
+int sl_cli_open(struct sl_engine **out, double *load_s,
+                const struct sl_opts *o, const char *path, struct sl_err *err);
+
+#endif
