@@ -45,6 +45,14 @@ void sl_gen_list_push(struct sl_gen_list *l, struct sl_gen *g)
     l->tail = g;
 }
 
+void sl_gen_list_unpop(struct sl_gen_list *l, struct sl_gen *g)
+{
+    g->next = l->head;
+    l->head = g;
+    if (!l->tail)
+        l->tail = g;
+}
+
 struct sl_gen *sl_gen_list_pop(struct sl_gen_list *l)
 {
     struct sl_gen *g = l->head;

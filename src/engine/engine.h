@@ -9,6 +9,7 @@
 #define SL_ENGINE_ENGINE_H
 
 #include "base/thread.h"
+#include "engine/cost.h"
 #include "model/qwen35.h"
 #include "sample/sample.h"
 #include "sluice/sluice.h"
@@ -57,7 +58,8 @@ struct sl_engine {
     struct sl_gen_list waiting;
     struct sl_gen **run; /* [max_num_seqs] oldest first */
     uint32_t n_run;
-    uint32_t n_page_promised; /* pages that running sequences may still need */
+    struct sl_cost cost;
+    uint64_t n_step;
     struct sl_seq **step_seq; /* [max_num_seqs], the step being built */
     uint32_t *step_rows;      /* [max_num_seqs] */
     uint32_t *logit_row;      /* [max_num_seqs] */
@@ -66,6 +68,7 @@ struct sl_engine {
 };
 
 void sl_gen_list_push(struct sl_gen_list *l, struct sl_gen *g);
+void sl_gen_list_unpop(struct sl_gen_list *l, struct sl_gen *g); /* at head */
 struct sl_gen *sl_gen_list_pop(struct sl_gen_list *l); /* NULL when empty */
 
 /* Run one step over the running generations (engine/step.c). */

@@ -61,7 +61,7 @@ void sl_gen_opts_init(struct sl_gen_opts *o, const struct sl_engine *e)
 static int set_length(struct sl_gen *g, const struct sl_gen_opts *o,
                       struct sl_err *err)
 {
-    uint32_t room = g->e->opts.max_model_len;
+    uint32_t room = g->e->opts.max_model_len, pages;
 
     if (g->n_prompt == 0)
         return sl_fail(err, SL_EARG,
@@ -81,13 +81,13 @@ static int set_length(struct sl_gen *g, const struct sl_gen_opts *o,
                        o->max_tokens, g->n_prompt, g->e->opts.max_model_len,
                        room);
     g->max_out = o->max_tokens ? o->max_tokens : room;
-    g->n_page = (g->n_prompt + g->max_out + SL_KV_PAGE - 1) / SL_KV_PAGE;
-    if (g->n_page > g->e->mem->kv->n_page)
+    pages = (g->n_prompt + g->max_out + SL_KV_PAGE - 1) / SL_KV_PAGE;
+    if (pages > g->e->mem->kv->n_page)
         return sl_fail(err, SL_EARG,
                        "prompt and answer of %u tokens need %u pages of KV "
                        "cache and there are %u; lower max_tokens or raise "
                        "--kv-pool-tokens",
-                       g->n_prompt + g->max_out, g->n_page,
+                       g->n_prompt + g->max_out, pages,
                        g->e->mem->kv->n_page);
     return 0;
 }
@@ -104,9 +104,13 @@ static int set_prompt(struct sl_gen *g, const struct sl_gen_opts *o,
         sl_ids_deinit(&ids);
         return rc;
     }
-    g->prompt = ids.p; /* taken */
-    g->n_prompt = (uint32_t)ids.len;
-    return set_length(g, o, err);
+    g->tok = ids.p; /* taken */
+    g->n_prompt = g->n_known = (uint32_t)ids.len;
+    rc = set_length(g, o, err);
+    if (!rc)
+        rc = sl_mem_resize(&g->tok, (size_t)g->n_prompt + g->max_out,
+                           sizeof(*g->tok), "the tokens of a request", err);
+    return rc;
 }
 
 /* Ids that end the answer: the request's and, unless it ignores them, the
@@ -191,7 +195,7 @@ static int set_output(struct sl_gen *g, struct sl_err *err)
     sl_buf_reserve(&g->fresh, TEXT_RESERVE);
     sl_buf_reserve(&g->stopper.held, TEXT_RESERVE);
     if (!rc)
-        rc = sl_history_push(g->hist, g->prompt, g->n_prompt, false, err);
+        rc = sl_history_push(g->hist, g->tok, g->n_prompt, false, err);
     if (!rc)
         rc = pieces_init(&g->front, g, err);
     if (!rc)
@@ -214,7 +218,7 @@ static void free_gen(struct sl_gen *g)
     sl_mem_free(g->stop);
     sl_mem_free(g->bias);
     sl_mem_free(g->end_ids);
-    sl_mem_free(g->prompt);
+    sl_mem_free(g->tok);
     sl_cond_deinit(&g->ready);
     sl_mutex_deinit(&g->mu);
     sl_mem_free(g);
@@ -308,7 +312,7 @@ enum sl_finish sl_gen_put(struct sl_gen *g, const struct sl_draw *d,
         rc = sl_detokenize_push(&g->detok, d->id, &g->fresh, err);
     if (rc)
         return SL_FINISH_ERROR;
-    g->last = d->id;
+    g->tok[g->n_known++] = d->id;
     sl_lock(&g->mu);
     stopped = sl_stop_feed(&g->stopper, &g->fresh, &g->back.text);
     put_id(g, d);

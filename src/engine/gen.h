@@ -2,11 +2,13 @@
  *
  *            submit            admit             end token, limit, error,
  *   (caller) ------> WAITING ---------> RUNNING ------------------------> ENDED
- *                       |                          cancel, from any state ^
- *                       +--------------------------------------------------+
+ *                     ^  |   preempt      |        cancel, from any state ^
+ *                     +--|----------------+                               |
+ *                        +------------------------------------------------+
  *
- * In WAITING it owns no sequence. RUNNING owns one, with pages promised for all
- * it may ever need. ENDED owns none again, and the engine thread does not touch
+ * In WAITING it owns no sequence, in RUNNING one. A preempted generation keeps
+ * its tokens and reads them again later: the same bits (D2), so nothing is lost
+ * but time. ENDED owns no sequence again, and the engine thread does not touch
  * it any more: `let_go` says so, and sl_gen_close waits for it.
  */
 #ifndef SL_ENGINE_GEN_H
@@ -32,7 +34,6 @@ struct sl_gen {
 
     /* Set by submit, then read-only. */
     struct sl_engine *e;
-    int32_t *prompt;
     uint32_t n_prompt, max_out;
     struct sl_sample_opts sample;
     struct sl_bias *bias;
@@ -40,7 +41,6 @@ struct sl_gen {
     char **stop;
     uint32_t n_stop;
     bool ignore_eos;
-    uint32_t n_page; /* pages it may need */
     void (*wake)(void *ctx);
     void *wake_ctx;
     uint64_t submit_ns;
@@ -48,12 +48,13 @@ struct sl_gen {
     atomic_bool cancel; /* any thread sets, engine thread reads; a flag */
 
     /* Engine thread. */
-    struct sl_seq *seq; /* RUNNING */
+    int32_t *tok;     /* [n_prompt + max_out] prompt, then what was drawn */
+    uint32_t n_known; /* of them */
+    struct sl_seq *seq; /* RUNNING: its n_tok first tokens went through */
     struct sl_history *hist;
     struct sl_detok detok;
     struct sl_stop stopper;
     struct sl_buf fresh; /* text of the newest token */
-    int32_t last;        /* drawn, not yet run through the model */
 
     struct sl_mutex mu;
     struct sl_cond ready;

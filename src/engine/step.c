@@ -1,30 +1,70 @@
-/* engine/step.c - one step: plan, forward, draw, commit
+/* engine/step.c - one step: admit, plan, forward, draw, commit
  *
- * Between steps the engine admits what waits. A generation is admitted when a
- * place is free and the pages that it may ever need can be promised to it, so
- * that a running one never runs short.
+ * Between steps the engine admits what waits, while a place and pages for the
+ * tokens known so far are free. Answers grow, so pages can run short later:
+ * then the youngest generation is preempted. It goes back to the head of the
+ * queue with its tokens and reads them again when there is room. The oldest one
+ * always has all it needs, because a request that could not run alone was
+ * refused when it was submitted; so everybody finishes.
+ *
+ * How many prompt rows a step takes is decided by time (engine/cost.c), not by
+ * a count: while somebody's answer is running, a step takes at most about twice
+ * what it takes without prompts; and always less than MAX_STEP_S, so that a new
+ * request, or a cancelled one, does not wait long for the step before.
  */
 #include "base/clock.h"
 #include "engine/gen.h"
 #include "engine/schedule.h"
+
+/* Chosen, not measured: short against the patience of a user, long against the
+ * fixed cost of a step. */
+#define MAX_STEP_S 0.25
+#define DECODE_STRETCH 1.8 /* below 2, which is the promise */
+#define FIRST_ROWS 32      /* of a prompt, before anything was measured */
 
 static bool is_cancelled(struct sl_gen *g)
 {
     return atomic_load_explicit(&g->cancel, memory_order_relaxed);
 }
 
+static uint32_t n_left(const struct sl_gen *g)
+{
+    return g->n_known - g->seq->n_tok;
+}
+
+/* ------------------------------------------------------------ who may run */
+
+static uint32_t pages_for(uint32_t n_tok)
+{
+    return (n_tok + SL_KV_PAGE - 1) / SL_KV_PAGE;
+}
+
+/* Pages that the running generations will take soon: for the tokens that they
+ * know, and one more each. */
+static uint32_t pages_claimed(const struct sl_engine *e)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < e->n_run; i++)
+        n += pages_for(e->run[i]->n_known) + 1 - e->run[i]->seq->n_page;
+    return n;
+}
+
 /* Start the first waiting generation; false when it has to wait longer. */
 static bool admit(struct sl_engine *e, struct sl_gen *g)
 {
-    if (e->n_run == e->opts.max_num_seqs ||
-        e->n_page_promised + g->n_page > e->mem->kv->n_page)
+    uint32_t need = pages_for(g->n_known);
+
+    /* Alone it fits, to the last page. */
+    if (e->n_run > 0)
+        need += pages_claimed(e) + 1;
+    if (e->n_run == e->opts.max_num_seqs || need > e->mem->kv->n_free ||
+        sl_seq_open(&g->seq, e->mem, NULL))
         return false;
-    if (sl_seq_open(&g->seq, e->mem, NULL))
-        return false;
-    e->n_page_promised += g->n_page;
     e->run[e->n_run++] = g;
     sl_lock(&g->mu);
-    g->admit_ns = sl_clock_ns();
+    if (!g->admit_ns)
+        g->admit_ns = sl_clock_ns();
     sl_unlock(&g->mu);
     return true;
 }
@@ -48,7 +88,6 @@ static void admit_waiting(struct sl_engine *e)
 /* Take generation i out of the running ones, keeping their order. */
 static void drop(struct sl_engine *e, uint32_t i)
 {
-    e->n_page_promised -= e->run[i]->n_page;
     e->n_run--;
     memmove(e->run + i, e->run + i + 1, (e->n_run - i) * sizeof(*e->run));
 }
@@ -65,72 +104,112 @@ static void drop_cancelled(struct sl_engine *e)
     }
 }
 
-/* Tokens of g that the model has not seen: the prompt's, then the last one. */
-static void copy_tokens(const struct sl_gen *g, int32_t *to, uint32_t n)
+static void preempt_youngest(struct sl_engine *e)
 {
-    if (g->seq->n_tok < g->n_prompt)
-        memcpy(to, g->prompt + g->seq->n_tok, n * sizeof(*to));
-    else
-        to[0] = g->last;
+    struct sl_gen *g = e->run[--e->n_run];
+
+    sl_seq_close(&g->seq);
+    sl_gen_list_unpop(&e->waiting, g);
+}
+
+/* ------------------------------------------------------------- what runs now */
+
+/* What the rows of one sequence look back at, all together. */
+static uint64_t context_of(const struct sl_gen *g, uint32_t rows)
+{
+    return (uint64_t)rows * (g->seq->n_tok + rows / 2);
+}
+
+/* Rows that prompts may have beside n_dec decoding ones. */
+static uint32_t prompt_rows(const struct sl_engine *e, uint32_t n_dec,
+                            uint64_t dec_context, uint64_t depth)
+{
+    double limit = MAX_STEP_S, now;
+    uint32_t rows;
+
+    now = sl_cost_predict(&e->cost, n_dec, dec_context);
+    if (now <= 0)
+        return FIRST_ROWS;
+    if (n_dec > 0 && DECODE_STRETCH * now < limit)
+        limit = DECODE_STRETCH * now;
+    limit -= e->cost.context_s * (double)dec_context;
+    rows = sl_cost_rows(&e->cost, limit, depth,
+                        e->opts.max_num_batched_tokens);
+    return rows > n_dec ? rows - n_dec : 1;
 }
 
 static uint32_t plan(struct sl_engine *e)
 {
+    uint32_t n_dec = 0;
+    uint64_t context = 0, depth = 0;
+
     for (uint32_t i = 0; i < e->n_run; i++) {
         const struct sl_gen *g = e->run[i];
-        bool decoding = g->seq->n_tok >= g->n_prompt;
 
-        e->sched[i] = (struct sl_sched_seq){
-            .n_left = decoding ? 1 : g->n_prompt - g->seq->n_tok,
-            .decoding = decoding};
+        e->sched[i].n_left = n_left(g);
+        if (e->sched[i].n_left == 1) {
+            n_dec++;
+            context += context_of(g, 1);
+        } else {
+            depth = sl_max(depth, g->seq->n_tok);
+        }
     }
     return sl_schedule_plan(e->sched, e->n_run, e->opts.max_num_batched_tokens,
+                            prompt_rows(e, n_dec, context, depth), e->n_step,
                             e->step_rows);
 }
 
-/* Lay out the rows that were planned. */
-static void build(struct sl_engine *e, struct sl_step *s)
+/* Room for the rows of generation i, at the cost of younger ones. False when it
+ * was itself the youngest. */
+static bool begin(struct sl_engine *e, uint32_t i, uint32_t rows)
 {
+    while (sl_seq_begin(e->run[i]->seq, rows, 0, NULL)) {
+        preempt_youngest(e);
+        if (e->n_run <= i)
+            return false;
+    }
+    return true;
+}
+
+/* Lay out the rows that were planned; returns their context. */
+static uint64_t build(struct sl_engine *e, struct sl_step *s)
+{
+    uint64_t context = 0;
+
     for (uint32_t i = 0; i < e->n_run; i++) {
         struct sl_gen *g = e->run[i];
         uint32_t n = e->step_rows[i];
 
-        /* The pages were promised; a sequence that cannot go on is a bug. */
-        if (n == 0 || sl_seq_begin(g->seq, n, 0, NULL)) {
-            SL_CHECK(n == 0);
+        if (n == 0 || !begin(e, i, n))
             continue;
-        }
-        copy_tokens(g, e->step_tok + s->n_row, n);
+        memcpy(e->step_tok + s->n_row, g->tok + g->seq->n_tok,
+               n * sizeof(*g->tok));
+        context += context_of(g, n);
         e->step_seq[s->n_seq++] = g->seq;
         s->n_row += n;
-        if (g->seq->n_tok + n >= g->n_prompt)
+        if (n == n_left(g))
             e->logit_row[s->n_logit++] = s->n_row - 1;
     }
+    return context;
 }
 
-/* Draw the next token of g from its row of logits; as sl_gen_put. */
-static enum sl_finish draw(struct sl_engine *e, struct sl_gen *g,
-                           float *logits, struct sl_err *err)
-{
-    struct sl_draw d;
+/* ---------------------------------------------------------------- its result */
 
-    if (sl_sampler_draw(e->sampler, &d, logits, &g->sample, g->hist, NULL, 0,
-                        g->seq->n_tok, err))
-        return SL_FINISH_ERROR;
-    return sl_gen_put(g, &d, err);
-}
-
-/* Commit the rows of running generation i, and draw if its prompt is done. */
+/* Commit the rows of g, and draw if they were the last that it knew. */
 static enum sl_finish finish_rows(struct sl_engine *e, struct sl_gen *g,
                                   float **logits, struct sl_err *err)
 {
     float *row = *logits;
+    struct sl_draw d;
 
     sl_seq_end(g->seq, 0);
-    if (g->seq->n_tok < g->n_prompt)
+    if (n_left(g) > 0)
         return SL_FINISH_NONE;
     *logits += e->weights->conf.vocab;
-    return draw(e, g, row, err);
+    if (sl_sampler_draw(e->sampler, &d, row, &g->sample, g->hist, NULL, 0,
+                        g->n_known, err))
+        return SL_FINISH_ERROR;
+    return sl_gen_put(g, &d, err);
 }
 
 void sl_engine_step(struct sl_engine *e)
@@ -139,13 +218,18 @@ void sl_engine_step(struct sl_engine *e)
                         .tok = e->step_tok,
                         .logit_row = e->logit_row};
     struct sl_err err = {0};
+    uint64_t t0, context;
 
     drop_cancelled(e);
     admit_waiting(e);
-    if (e->n_run == 0 || plan(e) == 0)
+    if (e->n_run == 0)
         return;
-    build(e, &s);
+    plan(e);
+    context = build(e, &s);
+    t0 = sl_clock_ns();
     sl_forward(e->model, &s);
+    sl_cost_learn(&e->cost, s.n_row, context, sl_clock_s(t0, sl_clock_ns()));
+    e->n_step++;
     for (uint32_t i = 0, n = 0; i < e->n_run; n++) {
         struct sl_gen *g = e->run[i];
         enum sl_finish why = SL_FINISH_NONE;

@@ -155,6 +155,53 @@ static void run_model(const char *model, enum sl_dtype kv, uint64_t seed)
     free(o.logits);
 }
 
+/* Long contexts take another way through attention (waves of blocks, merged in
+ * order; ops/attend.c): the last tokens one by one, on 1, 2 and 4 threads,
+ * against the same tokens at the end of a long chunk. */
+static void run_long(const char *model, uint64_t seed)
+{
+    enum { LONG = 3000, LAST = 8 };
+    static const unsigned threads[] = {1, 2, 4};
+    char dir[200], what[100];
+    struct rig_opts opts;
+    struct rig r, c;
+    struct sl_seq *q;
+    int32_t *tok;
+    float *want, *got;
+    size_t vocab;
+
+    snprintf(dir, sizeof(dir), "tests/golden/models/%s", model);
+    rig_opts_init(&opts);
+    opts.max_tok = LONG;
+    opts.max_seq = 1;
+    rig_open(&r, dir, NULL, &opts);
+    vocab = r.w->conf.vocab;
+    tok = random_tokens(LONG, (uint32_t)vocab, &seed);
+    want = calloc(LONG * vocab, sizeof(*want));
+    got = calloc(LAST * vocab, sizeof(*got));
+    q = rig_seq(&r);
+    rig_feed(&r, q, tok, LONG, 500, want);
+    sl_seq_close(&q);
+    for (size_t i = 0; i < SL_COUNTOF(threads); i++) {
+        opts.n_thread = threads[i];
+        rig_open(&c, NULL, &r, &opts);
+        q = rig_seq(&c);
+        rig_feed(&c, q, tok, LONG - LAST, 333, NULL);
+        rig_feed(&c, q, tok + LONG - LAST, LAST, 1, got);
+        snprintf(what, sizeof(what), "%d tokens, %u threads", LONG,
+                 threads[i]);
+        verdict(memcmp(got, want + (LONG - LAST) * vocab,
+                       LAST * vocab * sizeof(*got)) == 0,
+                model, what);
+        sl_seq_close(&q);
+        rig_close(&c);
+    }
+    rig_close(&r);
+    free(tok);
+    free(want);
+    free(got);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -172,6 +219,7 @@ int main(int argc, char **argv)
     printf("seed %lld\n", (long long)seed);
     for (size_t i = 0; i < SL_COUNTOF(run); i++)
         run_model(run[i].model, run[i].kv, (uint64_t)seed + i);
+    run_long("dense-r1-f32", (uint64_t)seed);
     printf("%u passed, %u failed\n", n_pass, n_fail);
     return n_fail != 0;
 }

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "engine/cost.h"
 #include "engine/schedule.h"
 #include "engine/stop.h"
 #include "sluice/sluice.h"
@@ -377,19 +378,91 @@ static void test_stop_at_any_cut(void **state)
 
 static void test_schedule(void **state)
 {
-    const struct sl_sched_seq seq[] = {
-        {100, false}, {1, true}, {7, false}, {1, true}};
+    const struct sl_sched_seq seq[] = {{100}, {1}, {7}, {1}};
     uint32_t rows[4];
 
     (void)state;
-    assert_int_equal(sl_schedule_plan(seq, 4, 200, rows), 109);
-    assert_int_equal(sl_schedule_plan(seq, 4, 64, rows), 64);
-    assert_int_equal(rows[0], 62);
+    assert_int_equal(sl_schedule_plan(seq, 4, 200, 200, 0, rows), 109);
+    /* Decoding ones first, then equal parts, the rest to who can use it. */
+    assert_int_equal(sl_schedule_plan(seq, 4, 64, 64, 0, rows), 64);
+    assert_int_equal(rows[0], 55);
     assert_int_equal(rows[1] + rows[3], 2);
-    assert_int_equal(rows[2], 0);
-    assert_int_equal(sl_schedule_plan(seq, 4, 1, rows), 1);
-    assert_int_equal(rows[1], 1);
-    assert_int_equal(sl_schedule_plan(seq, 0, 8, rows), 0);
+    assert_int_equal(rows[2], 7);
+    assert_int_equal(sl_schedule_plan(seq, 4, 64, 8, 0, rows), 10);
+    assert_int_equal(rows[0], 4);
+    assert_int_equal(rows[2], 4);
+    /* One row for two prompts: they take turns. */
+    assert_int_equal(sl_schedule_plan(seq, 4, 64, 1, 0, rows), 3);
+    assert_int_equal(rows[0], 1);
+    assert_int_equal(sl_schedule_plan(seq, 4, 64, 1, 1, rows), 3);
+    assert_int_equal(rows[2], 1);
+    assert_int_equal(sl_schedule_plan(seq, 0, 8, 8, 5, rows), 0);
+}
+
+/* A machine of known speed: 1 ms + 0.1 ms per row + 10 us per row and 1000
+ * tokens of context. The table finds it within a tenth. */
+static void test_cost(void **state)
+{
+    struct sl_cost c = {0};
+
+    (void)state;
+    assert_true(sl_cost_predict(&c, 5, 0) == 0);
+    for (uint32_t i = 0; i < 20000; i++) {
+        uint32_t n = 1u << i % 9;
+        uint64_t ctx = (uint64_t)n * (i * 7919 % 32768);
+
+        sl_cost_learn(&c, n, ctx, 1e-3 + 1e-4 * n + 1e-8 * (double)ctx);
+    }
+    for (uint32_t n = 1; n <= 256; n += 5) {
+        double want = 1e-3 + 1e-4 * n, got = sl_cost_predict(&c, n, 0);
+
+        assert_true(got > 0.9 * want && got < 1.1 * want);
+    }
+    assert_in_range(sl_cost_rows(&c, 11e-3, 0, 512), 90, 110);
+    assert_in_range(sl_cost_rows(&c, 11e-3, 10000, 512), 45, 55);
+    assert_int_equal(sl_cost_rows(&c, 1e-9, 0, 512), 1);
+}
+
+/* A pool for two sequences and six that want to grow: some are preempted, and
+ * every answer is what it is alone. */
+static void test_preempted_loses_nothing(void **state)
+{
+    static struct answer alone[6], among;
+    struct sl_engine_opts eo;
+    struct sl_engine *small = NULL, *big = engine;
+    struct sl_gen_opts o;
+    struct sl_gen *g[6];
+    int32_t ids[100];
+
+    (void)state;
+    for (int i = 0; i < 6; i++) {
+        make_opts(&o, ids, 60, i);
+        o.max_tokens = 150;
+        g[i] = submit(&o);
+        collect(g[i], &alone[i]);
+        sl_gen_close(&g[i]);
+    }
+    sl_engine_opts_init(&eo);
+    eo.n_thread = 1;
+    eo.pin = false;
+    eo.max_num_seqs = 6;
+    eo.max_num_batched_tokens = 64;
+    eo.max_model_len = 256;
+    eo.kv_pool_tokens = 512;
+    assert_int_equal(sl_engine_open(&small, DIR, &eo, NULL), 0);
+    engine = small;
+    for (int i = 0; i < 6; i++) {
+        make_opts(&o, ids, 60, i);
+        o.max_tokens = 150;
+        g[i] = submit(&o);
+    }
+    for (int i = 0; i < 6; i++) {
+        collect(g[i], &among);
+        assert_memory_equal(&alone[i], &among, sizeof(among));
+        sl_gen_close(&g[i]);
+    }
+    engine = big;
+    sl_engine_close(&small);
 }
 
 int main(void)
@@ -405,6 +478,8 @@ int main(void)
         cmocka_unit_test(test_open_refuses),
         cmocka_unit_test(test_stop_at_any_cut),
         cmocka_unit_test(test_schedule),
+        cmocka_unit_test(test_cost),
+        cmocka_unit_test(test_preempted_loses_nothing),
     };
 
     return cmocka_run_group_tests(tests, open_engine, close_engine);

@@ -1,0 +1,37 @@
+/* engine/cost.h - what a step takes, as measured while serving
+ *
+ * The time of a step depends on its rows, and on how much context its rows look
+ * back at. The table keeps one estimate per power of two of rows, corrected
+ * after every step, and one rate for context. What was never measured is
+ * predicted from what was, on the safe side: a step of twice the rows takes at
+ * most twice the time.
+ *
+ * Engine thread only.
+ */
+#ifndef SL_ENGINE_COST_H
+#define SL_ENGINE_COST_H
+
+#include "base/base.h"
+
+#define SL_COST_BUCKETS 24 /* 1, 2, 4, ... 2^23 rows */
+
+struct sl_cost {
+    double step_s[SL_COST_BUCKETS]; /* of 2^i rows without context; 0: unknown */
+    double context_s; /* per row and token that it looks back at; 0: unknown */
+};
+
+/* What a step of n_row rows that look back at n_context tokens in all (summed
+ * over the rows) will take, in seconds; 0 when nothing was measured yet. */
+double sl_cost_predict(const struct sl_cost *c, uint32_t n_row,
+                       uint64_t n_context);
+
+/* Such a step took s seconds. */
+void sl_cost_learn(struct sl_cost *c, uint32_t n_row, uint64_t n_context,
+                   double s);
+
+/* The most rows, at least 1 and at most max_row, that fit into `limit_s` when
+ * each looks back at `depth` tokens; max_row when nothing was measured yet. */
+uint32_t sl_cost_rows(const struct sl_cost *c, double limit_s, uint64_t depth,
+                      uint32_t max_row);
+
+#endif
