@@ -190,14 +190,36 @@ static int print_end(const struct run *r, const struct sl_answer *a,
     return rc;
 }
 
+/* Dummy weights need no files but config.json; without a tokenizer every byte
+ * of the prompt is a token. */
+static int bytes_as_ids(int32_t **out, const struct run *r, struct sl_err *err)
+{
+    char path[SL_CLI_PATH];
+    int rc = sl_path_join(path, sizeof(path), r->path, "tokenizer.json", err);
+
+    if (rc || !r->o->value[SL_OPT_LOAD_FORMAT].i ||
+        sl_file_kind(path) != SL_FILE_NONE)
+        return rc;
+    rc = sl_mem_alloc(out, r->n_prompt, sizeof(**out), "the prompt", err);
+    for (size_t i = 0; !rc && i < r->n_prompt; i++)
+        (*out)[i] = (unsigned char)r->prompt[i];
+    return rc;
+}
+
 static int one_shot(struct run *r, struct sl_gen_opts *go, double load_s,
                     struct sl_err *err)
 {
     struct sl_answer a = {0};
+    int32_t *ids = NULL;
     char *text = NULL;
-    int rc;
+    int rc = bytes_as_ids(&ids, r, err);
 
-    if (r->o->value[SL_OPT_RAW].i) {
+    if (rc)
+        return rc;
+    if (ids) {
+        go->ids = ids;
+        go->n_ids = r->n_prompt;
+    } else if (r->o->value[SL_OPT_RAW].i) {
         go->text = r->prompt;
         go->n_text = r->n_prompt;
     } else {
@@ -212,6 +234,7 @@ static int one_shot(struct run *r, struct sl_gen_opts *go, double load_s,
     if (!rc && a.finish == SL_FINISH_CANCEL)
         rc = sl_fail(err, SL_ECANCEL, "interrupted; the answer is not whole");
     sl_answer_deinit(&a);
+    sl_mem_free(ids);
     free(text); /* jansson's own */
     return rc;
 }
