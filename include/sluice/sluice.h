@@ -54,6 +54,8 @@ struct sl_engine_opts {
     uint32_t max_num_batched_tokens; /* rows of one step */
     uint64_t kv_pool_tokens; /* tokens of all sequences; 0: chosen to fit */
     enum sl_kv_type kv_type;
+    bool prefix_cache;       /* keep what was read for later prompts */
+    uint64_t prefix_cache_bytes; /* for recurrent states; 0: a part of memory */
     bool dummy;              /* random weights from config.json alone */
     const char *chat_template; /* a file that replaces the model's, or NULL */
     /* Called while loading, from the thread that opens. NULL allowed. */

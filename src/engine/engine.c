@@ -19,10 +19,15 @@
 #define DEFAULT_ROWS 512   /* of a step; chosen, not measured */
 #define MAX_GENERATION_CONFIG ((size_t)1 << 20)
 #define MAX_TEMPLATE ((size_t)16 << 20)
+#define TURN "<|im_start|>" /* begins a turn in the family's chat format */
 
 /* KV takes at most this part of the memory that is free once the weights are
  * in; the rest is left to the page cache and to others. Chosen. */
 #define KV_SHARE 0.5
+
+/* And the states of the prefix cache this part; at most so many. Chosen. */
+#define PREFIX_SHARE 0.1
+#define MAX_KEEP 4096u
 
 void sl_engine_opts_init(struct sl_engine_opts *o)
 {
@@ -32,6 +37,7 @@ void sl_engine_opts_init(struct sl_engine_opts *o)
         .max_num_seqs = DEFAULT_SEQS,
         .max_num_batched_tokens = DEFAULT_ROWS,
         .kv_type = SL_KV_BF16,
+        .prefix_cache = true,
     };
 }
 
@@ -206,11 +212,14 @@ static int open_text(struct sl_engine *e, const char *dir, struct sl_err *err)
     struct sl_err why = {0};
     int rc = sl_tokenizer_load(&e->tok, dir, &why);
 
+    e->turn_id = -1;
     e->n_vocab = e->weights->conf.vocab;
     if (rc == SL_ENOTFOUND && e->opts.dummy)
         return 0;
     if (rc)
         return sl_fail(err, (enum sl_code)rc, "%s", why.msg);
+    if (!sl_tokenizer_find(e->tok, TURN, strlen(TURN), &e->turn_id))
+        e->turn_id = -1;
     e->n_vocab =
         (uint32_t)sl_min(e->n_vocab, sl_tokenizer_n_ids(e->tok));
     return open_chat(e, dir, err);
@@ -224,6 +233,18 @@ static uint64_t affordable_pages(size_t page_bytes, size_t other_bytes)
     if (have <= other_bytes)
         return 0;
     return (uint64_t)(KV_SHARE * (double)(have - other_bytes)) / page_bytes;
+}
+
+/* Prefixes that the cache may hold. */
+static uint32_t places_to_keep(const struct sl_engine *e, size_t slot_bytes)
+{
+    uint64_t bytes = e->opts.prefix_cache_bytes;
+
+    if (!e->opts.prefix_cache)
+        return 0;
+    if (bytes == 0)
+        bytes = (uint64_t)(PREFIX_SHARE * (double)sl_machine_free_bytes());
+    return (uint32_t)sl_min((size_t)(bytes / sl_max(slot_bytes, 1)), MAX_KEEP);
 }
 
 /* Fill in max_model_len and kv_pool_tokens: what was asked for, or what fits. */
@@ -283,6 +304,9 @@ static int open_memory(struct sl_engine *e, struct sl_err *err)
 
     sl_model_planes(c, &plane);
     sl_model_rec_shape(c, 0, &m.rec);
+    e->n_keep = places_to_keep(e, sl_rec_slot_bytes(&m.rec));
+    m.n_seq += e->n_keep;
+    m.n_slot += e->n_keep;
     other = sl_model_work_bytes(c, sl_pool_n_thread(e->pool), &work) +
             m.n_slot * sl_rec_slot_bytes(&m.rec);
     rc = size_context(e, sl_kv_page_bytes(&plane, 1, m.kv_type), other, err);
@@ -291,6 +315,8 @@ static int open_memory(struct sl_engine *e, struct sl_err *err)
     m.n_page = (uint32_t)(e->opts.kv_pool_tokens / SL_KV_PAGE);
     m.max_tok = e->opts.max_model_len;
     rc = sl_memory_open(&e->mem, &m, err);
+    if (!rc)
+        rc = sl_prefix_open(&e->prefix, e->mem, e->n_keep, err);
     if (!rc)
         rc = sl_model_open(&e->model, e->weights, e->pool, &e->kern, &work,
                            err);
@@ -411,6 +437,7 @@ void sl_engine_close(struct sl_engine **pe)
         sl_encoder_close(&e->encoder[--e->n_encoder]);
     sl_sampler_close(&e->sampler);
     sl_model_close(&e->model);
+    sl_prefix_close(&e->prefix);
     sl_memory_close(&e->mem);
     sl_chat_close(&e->chat);
     sl_tokenizer_close(&e->tok);

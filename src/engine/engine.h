@@ -13,6 +13,7 @@
 #include "model/qwen35.h"
 #include "sample/sample.h"
 #include "sluice/sluice.h"
+#include "state/prefix.h"
 #include "text/chat.h"
 #include "text/tokenize.h"
 
@@ -38,6 +39,8 @@ struct sl_engine {
     struct sl_chat *chat;     /* NULL without a template */
     struct sl_defaults defaults;
     uint32_t n_vocab; /* ids that can be drawn */
+    uint32_t n_keep;  /* prefixes that the cache holds at most */
+    int32_t turn_id;  /* the token that begins a turn of a chat; -1: none */
     double load_s;
 
     struct sl_mutex mu;
@@ -54,6 +57,7 @@ struct sl_engine {
     /* Engine thread. */
     struct sl_model *model;
     struct sl_memory *mem;
+    struct sl_prefix *prefix;
     struct sl_sampler *sampler;
     struct sl_gen_list waiting;
     struct sl_gen **run; /* [max_num_seqs] oldest first */

@@ -192,6 +192,8 @@ static int set_output(struct sl_gen *g, struct sl_err *err)
 {
     int rc = sl_history_open(&g->hist, g->n_prompt + g->max_out, err);
 
+    if (!rc)
+        rc = sl_keep_plan(g, err);
     sl_buf_reserve(&g->fresh, TEXT_RESERVE);
     sl_buf_reserve(&g->stopper.held, TEXT_RESERVE);
     if (!rc)
@@ -217,6 +219,7 @@ static void free_gen(struct sl_gen *g)
         sl_mem_free(g->stop[i]);
     sl_mem_free(g->stop);
     sl_mem_free(g->bias);
+    sl_mem_free(g->cut);
     sl_mem_free(g->end_ids);
     sl_mem_free(g->tok);
     sl_cond_deinit(&g->ready);
@@ -376,6 +379,7 @@ static int take(struct sl_gen *g, struct sl_piece *out, struct sl_err *err)
         .n_top = g->sample.n_logprob,
         .finish = ended ? g->finish : SL_FINISH_NONE,
         .n_prompt = g->n_prompt,
+        .n_cached = g->n_cached,
         .n_output = g->n_out,
     };
     return 1;
@@ -452,6 +456,7 @@ void sl_gen_stats(struct sl_gen *g, struct sl_gen_stats *out)
         .prefill_s = first > admit ? sl_clock_s(admit, first) : 0,
         .decode_s = end > first ? sl_clock_s(first, end) : 0,
         .n_prompt = g->n_prompt,
+        .n_cached = g->n_cached,
         .n_output = g->n_out,
     };
     sl_unlock(&g->mu);

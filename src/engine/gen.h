@@ -38,6 +38,9 @@ struct sl_gen {
     struct sl_sample_opts sample;
     struct sl_bias *bias;
     int32_t *end_ids;
+    uint32_t *cut; /* [n_cut] rising: tokens of the prompt after which its state
+                      is kept */
+    uint32_t n_cut;
     char **stop;
     uint32_t n_stop;
     bool ignore_eos;
@@ -62,7 +65,7 @@ struct sl_gen {
     struct sl_pieces back;
     enum sl_finish finish;
     struct sl_err err;
-    uint32_t n_out;
+    uint32_t n_out, n_cached;
     bool let_go;
     uint64_t admit_ns, first_ns, last_ns; /* 0: not yet */
 
@@ -79,6 +82,9 @@ enum sl_finish sl_gen_put(struct sl_gen *g, const struct sl_draw *d,
 /* Engine thread: it is over, and g may be gone when this returns. Pieces that
  * wait are kept. */
 void sl_gen_end(struct sl_gen *g, enum sl_finish why, const struct sl_err *err);
+
+/* Where the state of a prompt is worth keeping (engine/keep.c): fills cut. */
+int sl_keep_plan(struct sl_gen *g, struct sl_err *err);
 
 /* The prompt of a request as token ids (engine/prompt.c). Any thread. */
 int sl_prompt_encode(struct sl_ids *out, struct sl_engine *e,

@@ -58,13 +58,19 @@ static bool admit(struct sl_engine *e, struct sl_gen *g)
     /* Alone it fits, to the last page. */
     if (e->n_run > 0)
         need += pages_claimed(e) + 1;
-    if (e->n_run == e->opts.max_num_seqs || need > e->mem->kv->n_free ||
-        sl_seq_open(&g->seq, e->mem, NULL))
+    if (e->n_run == e->opts.max_num_seqs)
+        return false;
+    while (need > e->mem->kv->n_free)
+        if (!sl_prefix_evict(e->prefix))
+            return false;
+    if (sl_prefix_take(e->prefix, &g->seq, g->tok, g->n_known, 0, NULL))
         return false;
     e->run[e->n_run++] = g;
     sl_lock(&g->mu);
-    if (!g->admit_ns)
+    if (!g->admit_ns) {
         g->admit_ns = sl_clock_ns();
+        g->n_cached = g->seq->n_tok;
+    }
     sl_unlock(&g->mu);
     return true;
 }
@@ -138,6 +144,31 @@ static uint32_t prompt_rows(const struct sl_engine *e, uint32_t n_dec,
     return rows > n_dec ? rows - n_dec : 1;
 }
 
+/* Tokens after which g has to stop: the next cut, or all that it knows. */
+static uint32_t next_stop(const struct sl_gen *g)
+{
+    for (uint32_t i = 0; i < g->n_cut; i++)
+        if (g->cut[i] > g->seq->n_tok)
+            return g->cut[i];
+    return g->n_known;
+}
+
+static bool is_cut(const struct sl_gen *g)
+{
+    for (uint32_t i = 0; i < g->n_cut; i++)
+        if (g->cut[i] == g->seq->n_tok)
+            return true;
+    return false;
+}
+
+/* Keep the state of g for prompts that begin with the same tokens. */
+static void keep(struct sl_engine *e, struct sl_gen *g)
+{
+    double row_s = sl_cost_predict(&e->cost, FIRST_ROWS, 0) / FIRST_ROWS;
+
+    sl_prefix_put(e->prefix, g->seq, g->tok, 0, row_s);
+}
+
 static uint32_t plan(struct sl_engine *e)
 {
     uint32_t n_dec = 0;
@@ -146,7 +177,7 @@ static uint32_t plan(struct sl_engine *e)
     for (uint32_t i = 0; i < e->n_run; i++) {
         const struct sl_gen *g = e->run[i];
 
-        e->sched[i].n_left = n_left(g);
+        e->sched[i].n_left = next_stop(g) - g->seq->n_tok;
         if (e->sched[i].n_left == 1) {
             n_dec++;
             context += context_of(g, 1);
@@ -159,11 +190,13 @@ static uint32_t plan(struct sl_engine *e)
                             e->step_rows);
 }
 
-/* Room for the rows of generation i, at the cost of younger ones. False when it
- * was itself the youngest. */
+/* Room for the rows of generation i, at the cost of kept prefixes first and of
+ * younger ones then. False when it was itself the youngest. */
 static bool begin(struct sl_engine *e, uint32_t i, uint32_t rows)
 {
     while (sl_seq_begin(e->run[i]->seq, rows, 0, NULL)) {
+        if (sl_prefix_evict(e->prefix))
+            continue;
         preempt_youngest(e);
         if (e->n_run <= i)
             return false;
@@ -203,6 +236,8 @@ static enum sl_finish finish_rows(struct sl_engine *e, struct sl_gen *g,
     struct sl_draw d;
 
     sl_seq_end(g->seq, 0);
+    if (is_cut(g))
+        keep(e, g);
     if (n_left(g) > 0)
         return SL_FINISH_NONE;
     *logits += e->weights->conf.vocab;
@@ -241,6 +276,8 @@ void sl_engine_step(struct sl_engine *e)
             continue;
         }
         drop(e, i);
+        if (why != SL_FINISH_ERROR)
+            keep(e, g);
         sl_gen_end(g, why, why == SL_FINISH_ERROR ? &err : NULL);
     }
 }

@@ -73,6 +73,8 @@ struct answer {
     float logprob_sum;
 };
 
+static uint32_t n_cached; /* of the answer collected last */
+
 static void make_opts(struct sl_gen_opts *o, int32_t *ids, size_t n, int seed)
 {
     for (size_t i = 0; i < n; i++)
@@ -114,6 +116,7 @@ static void collect(struct sl_gen *g, struct answer *a)
         memcpy(a->text + a->n_text, p.text, p.n_text);
         a->n_text += p.n_text;
         a->finish = p.finish;
+        n_cached = p.n_cached;
     }
     if (rc < 0)
         fail_msg("%s", err.msg);
@@ -465,6 +468,54 @@ static void test_preempted_loses_nothing(void **state)
     sl_engine_close(&small);
 }
 
+/* The next turn of a conversation does not read the last one again, and gets
+ * the answer of an engine that reads everything. */
+static void test_next_turn_is_cached(void **state)
+{
+    static struct answer first, warm, cold;
+    struct sl_engine_opts eo;
+    struct sl_engine *none = NULL, *with = engine;
+    struct sl_gen_opts o;
+    struct sl_gen *g;
+    int32_t ids[400], other[1];
+    size_t n = 150;
+
+    (void)state;
+    sl_engine_opts_init(&eo);
+    eo.n_thread = 1;
+    eo.pin = false;
+    eo.max_num_seqs = 1;
+    eo.max_num_batched_tokens = 100;
+    eo.max_model_len = 512;
+    eo.prefix_cache = false;
+    assert_int_equal(sl_engine_open(&none, DIR, &eo, NULL), 0);
+    for (int turn = 0; turn < 3; turn++) {
+        make_opts(&o, other, 1, 1);
+        if (turn == 0)
+            make_opts(&o, ids, n, 31);
+        o.ids = ids;
+        o.n_ids = n;
+        engine = with;
+        g = submit(&o);
+        collect(g, &warm);
+        sl_gen_close(&g);
+        assert_int_equal(n_cached, turn == 0 ? 0 : n - 11);
+        engine = none;
+        g = submit(&o);
+        collect(g, &cold);
+        sl_gen_close(&g);
+        assert_int_equal(n_cached, 0);
+        assert_memory_equal(&warm, &cold, sizeof(warm));
+        first = warm;
+        memcpy(ids + n, first.ids, first.n * sizeof(*ids));
+        n += first.n;
+        for (int i = 0; i < 10; i++)
+            ids[n++] = (7 * i + turn) % 90;
+    }
+    engine = with;
+    sl_engine_close(&none);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -480,6 +531,7 @@ int main(void)
         cmocka_unit_test(test_schedule),
         cmocka_unit_test(test_cost),
         cmocka_unit_test(test_preempted_loses_nothing),
+        cmocka_unit_test(test_next_turn_is_cached),
     };
 
     return cmocka_run_group_tests(tests, open_engine, close_engine);
