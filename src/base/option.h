@@ -96,6 +96,13 @@ enum sl_opt_type {
     X(LOAD_FORMAT, CHOICE, SL_OPT_V_ENGINE, "load-format", "", "auto|dummy",   \
       0, 0, "auto",                                                            \
       "dummy makes random weights from config.json alone, for measurements.")  \
+    X(PREFIX_CACHE, CHOICE, SL_OPT_V_ENGINE, "prefix-cache", "", "on|off", 0,  \
+      0, "on",                                                                 \
+      "Keep what was read, so that a prompt that begins like an earlier one "  \
+      "is not read again. The answer is the same, to the bit.")                \
+    X(PREFIX_CACHE_GIB, FLOAT, SL_OPT_V_ENGINE, "prefix-cache-gib", "", "X",   \
+      0, 1 << 20, "0",                                                         \
+      "Memory for the states of kept prefixes; 0 is a tenth of what is free.") \
     X(CHAT_TEMPLATE, TEXT, SL_OPT_V_ENGINE, "chat-template", "", "FILE", 0, 0, \
       "", "A Jinja template that replaces the model's own.")                   \
     X(TEMPERATURE, FLOAT, SL_VERB_RUN, "temperature", "--temp", "X", 0, 2,     \

@@ -45,6 +45,8 @@ static void engine_opts(struct sl_engine_opts *eo, const struct sl_opts *o)
     eo->max_num_batched_tokens = (uint32_t)v[SL_OPT_MAX_NUM_BATCHED_TOKENS].i;
     eo->kv_pool_tokens = (uint64_t)v[SL_OPT_KV_POOL_TOKENS].i;
     eo->kv_type = v[SL_OPT_KV_DTYPE].i ? SL_KV_F32 : SL_KV_BF16;
+    eo->prefix_cache = v[SL_OPT_PREFIX_CACHE].i == 0; /* on, off */
+    eo->prefix_cache_bytes = (uint64_t)(v[SL_OPT_PREFIX_CACHE_GIB].f * 0x1p30);
     eo->dummy = v[SL_OPT_LOAD_FORMAT].i;
     eo->chat_template = v[SL_OPT_CHAT_TEMPLATE].s;
 }
