@@ -65,11 +65,14 @@ static void mat(struct walk *w, struct sl_mat *out, enum sl_weight_class class,
 static void norm(struct walk *w, const float **out, const char *prefix,
                  const char *suffix, size_t n)
 {
-    struct sl_src s = {
-        .name = name_of(w, prefix, suffix), .n_dim = 1, .dim = {n}};
+    struct sl_src s = {.name = name_of(w, prefix, suffix),
+                       .n_dim = 1,
+                       .dim = {n},
+                       .rule = w->shifted ? SL_PACK_PLAIN : SL_PACK_ONE_PLUS,
+                       .dummy_lo = -0.05f,
+                       .dummy_hi = 0.05f};
 
-    sl_plan_vec(w->p, out, class_of(w, SL_W_SMALL), &s, n,
-                w->shifted ? SL_PACK_PLAIN : SL_PACK_ONE_PLUS, -0.05f, 0.05f);
+    sl_plan_vec(w->p, out, class_of(w, SL_W_SMALL), &s, n);
 }
 
 static void walk_attn(struct walk *w, struct sl_attn_w *a)
@@ -105,15 +108,51 @@ static void rows_by_head(struct walk *w, struct sl_mat *out,
     sl_plan_mat(w->p, out, class_of(w, class), &s, rows, w->c->hidden);
 }
 
-static void per_head(struct walk *w, const float **out, const char *suffix,
-                     enum sl_pack_rule rule, float lo, float hi)
+/* One value per value head, A_log and dt_bias. Dummies have the ranges of the
+ * reference's initial values: A is 1 to 16, a step of the recurrence 0.001 to
+ * 0.1 after the softplus. */
+static void per_head(struct walk *w, struct sl_lin_w *l)
 {
-    struct sl_src s = {.name = name_of(w, w->layer, suffix),
+    struct sl_src s = {.name = name_of(w, w->layer, "linear_attn.A_log"),
                        .n_dim = 1,
                        .dim = {w->c->n_val},
-                       .row_perm = heads(w->c, 0, 1)};
+                       .row_perm = heads(w->c, 0, 1),
+                       .rule = SL_PACK_NEG_EXP,
+                       .dummy_lo = 0,
+                       .dummy_hi = 2.77f};
 
-    sl_plan_vec(w->p, out, SL_W_SMALL, &s, w->c->n_val, rule, lo, hi);
+    sl_plan_vec(w->p, &l->a_neg, SL_W_SMALL, &s, w->c->n_val);
+    s.name = name_of(w, w->layer, "linear_attn.dt_bias");
+    s.rule = SL_PACK_PLAIN;
+    s.dummy_lo = -6.9f;
+    s.dummy_hi = -2.25f;
+    sl_plan_vec(w->p, &l->dt, SL_W_SMALL, &s, w->c->n_val);
+}
+
+/* The short convolution, its channels in the order of in_proj_qkv; and the
+ * norm of the output, which is not zero-centred. */
+static void conv_and_norm(struct walk *w, struct sl_lin_w *l)
+{
+    const struct sl_conf *c = w->c;
+    size_t qk = 2 * (size_t)c->n_key * c->key_dim;
+    struct sl_src s = {.name =
+                           name_of(w, w->layer, "linear_attn.conv1d.weight"),
+                       .n_dim = 3,
+                       .dim = {c->conv_dim, 1, SL_CONV},
+                       .n_alt = 3,
+                       .alt = {c->conv_dim, SL_CONV, 1},
+                       .row_perm = heads(c, qk, c->val_dim),
+                       .rule = SL_PACK_CONV,
+                       .dummy_lo = -0.5f,
+                       .dummy_hi = 0.5f};
+
+    sl_plan_vec(w->p, &l->conv, SL_W_SMALL, &s, c->conv_dim);
+    s = (struct sl_src){.name = name_of(w, w->layer, "linear_attn.norm.weight"),
+                        .n_dim = 1,
+                        .dim = {c->val_dim},
+                        .dummy_lo = 0.95f,
+                        .dummy_hi = 1.05f};
+    sl_plan_vec(w->p, &l->norm, SL_W_SMALL, &s, c->val_dim);
 }
 
 static void walk_linear(struct walk *w, struct sl_lin_w *l)
@@ -133,25 +172,8 @@ static void walk_linear(struct walk *w, struct sl_lin_w *l)
     s = whole(w, "linear_attn.out_proj.weight", c->hidden, v);
     s.col_perm = heads(c, 0, c->val_dim);
     sl_plan_mat(w->p, &l->out, SL_W_LINEAR, &s, c->hidden, v);
-
-    s = (struct sl_src){.name =
-                            name_of(w, w->layer, "linear_attn.conv1d.weight"),
-                        .n_dim = 3,
-                        .dim = {c->conv_dim, 1, SL_CONV},
-                        .n_alt = 3,
-                        .alt = {c->conv_dim, SL_CONV, 1},
-                        .row_perm = heads(c, qk, c->val_dim)};
-    sl_plan_vec(w->p, &l->conv, SL_W_SMALL, &s, c->conv_dim, SL_PACK_CONV,
-                -0.5f, 0.5f);
-    /* Ranges of the reference's initial values: A is 1 to 16, a step of the
-     * recurrence 0.001 to 0.1 after the softplus. */
-    per_head(w, &l->a_neg, "linear_attn.A_log", SL_PACK_NEG_EXP, 0, 2.77f);
-    per_head(w, &l->dt, "linear_attn.dt_bias", SL_PACK_PLAIN, -6.9f, -2.25f);
-    s = (struct sl_src){.name = name_of(w, w->layer, "linear_attn.norm.weight"),
-                        .n_dim = 1,
-                        .dim = {c->val_dim}};
-    sl_plan_vec(w->p, &l->norm, SL_W_SMALL, &s, c->val_dim, SL_PACK_PLAIN,
-                0.95f, 1.05f);
+    conv_and_norm(w, l);
+    per_head(w, l);
 }
 
 static void walk_mlp(struct walk *w, struct sl_mlp_w *m,
@@ -187,32 +209,37 @@ static enum expert_layout layout_of(struct walk *w, const char *fused,
     return ONE_FUSED; /* what a message should ask for */
 }
 
-/* One projection of expert e: rows row0 to row0 + rows of its slice of
- * slice_rows rows, or a tensor of its own. */
-static void expert_mat(struct walk *w, struct sl_mat *out,
-                       enum expert_layout layout, const char *proj, size_t e,
-                       size_t row0, size_t slice_rows, size_t rows, size_t cols)
+/* One projection of all experts. In a fused tensor its rows begin at row0 of
+ * the slice_rows rows of each expert. */
+struct proj {
+    enum expert_layout layout;
+    const char *fused, *name;
+    size_t row0, slice_rows, rows, cols;
+};
+
+static void expert_mat(struct walk *w, struct sl_mat *out, const struct proj *p,
+                       size_t e)
 {
     char suffix[80];
     struct sl_src s;
 
-    if (layout == PER_EXPERT)
-        snprintf(suffix, sizeof(suffix), "mlp.experts.%zu.%s.weight", e, proj);
-    else if (layout == ONE_STACK)
-        snprintf(suffix, sizeof(suffix), "mlp.switch_mlp.%s.weight", proj);
+    if (p->layout == PER_EXPERT)
+        snprintf(suffix, sizeof(suffix), "mlp.experts.%zu.%s.weight", e,
+                 p->name);
+    else if (p->layout == ONE_STACK)
+        snprintf(suffix, sizeof(suffix), "mlp.switch_mlp.%s.weight", p->name);
     else
-        snprintf(suffix, sizeof(suffix), "mlp.experts.%s",
-                 strcmp(proj, "down_proj") ? "gate_up_proj" : "down_proj");
-    s = whole(w, suffix, rows, cols);
-    if (layout != PER_EXPERT) {
+        snprintf(suffix, sizeof(suffix), "mlp.experts.%s", p->fused);
+    s = whole(w, suffix, p->rows, p->cols);
+    if (p->layout != PER_EXPERT) {
         s.n_dim = 3;
         s.dim[0] = w->c->n_expert;
-        s.dim[1] = layout == ONE_FUSED ? slice_rows : rows;
-        s.dim[2] = cols;
+        s.dim[1] = p->layout == ONE_FUSED ? p->slice_rows : p->rows;
+        s.dim[2] = p->cols;
         s.slice = e;
-        s.row0 = layout == ONE_FUSED ? row0 : 0;
+        s.row0 = p->layout == ONE_FUSED ? p->row0 : 0;
     }
-    sl_plan_mat(w->p, out, class_of(w, SL_W_EXPERT), &s, rows, cols);
+    sl_plan_mat(w->p, out, class_of(w, SL_W_EXPERT), &s, p->rows, p->cols);
 }
 
 /* A layer without any layout misses two tensors, not 3 x n_expert. */
@@ -239,20 +266,21 @@ static bool has_experts(struct walk *w, enum expert_layout gate_up,
 static void walk_experts(struct walk *w, struct sl_mlp_w *expert)
 {
     const struct sl_conf *c = w->c;
-    size_t f = c->expert_ffn;
+    size_t f = c->expert_ffn, h = c->hidden;
     enum expert_layout gu = layout_of(w, "mlp.experts.gate_up_proj",
                                       "mlp.switch_mlp.gate_proj.weight");
-    enum expert_layout down = layout_of(w, "mlp.experts.down_proj",
-                                        "mlp.switch_mlp.down_proj.weight");
+    enum expert_layout d = layout_of(w, "mlp.experts.down_proj",
+                                     "mlp.switch_mlp.down_proj.weight");
+    struct proj gate = {gu, "gate_up_proj", "gate_proj", 0, 2 * f, f, h};
+    struct proj up = {gu, "gate_up_proj", "up_proj", f, 2 * f, f, h};
+    struct proj down = {d, "down_proj", "down_proj", 0, h, h, f};
 
-    if (!has_experts(w, gu, down))
+    if (!has_experts(w, gu, d))
         return;
     for (size_t e = 0; e < c->n_expert && !w->p->rc; e++) {
-        expert_mat(w, &expert[e].gate, gu, "gate_proj", e, 0, 2 * f, f,
-                   c->hidden);
-        expert_mat(w, &expert[e].up, gu, "up_proj", e, f, 2 * f, f, c->hidden);
-        expert_mat(w, &expert[e].down, down, "down_proj", e, 0, c->hidden,
-                   c->hidden, f);
+        expert_mat(w, &expert[e].gate, &gate, e);
+        expert_mat(w, &expert[e].up, &up, e);
+        expert_mat(w, &expert[e].down, &down, e);
     }
 }
 
@@ -441,10 +469,14 @@ static void walk_model(struct walk *w)
     }
     norm(w, &out->norm, w->text, "norm.weight", c->hidden);
     s.name = name_of(w, w->top, "lm_head.weight");
-    if (!c->tied)
+    if (!c->tied) {
         sl_plan_mat(w->p, &out->head, SL_W_HEAD, &s, c->vocab, c->hidden);
-    else if (w->p->ckpt && sl_ckpt_find(w->p->ckpt, s.name, &i))
-        w->p->seen[i] = SL_SEEN_USED; /* a copy of the embedding */
+    } else if (w->p->ckpt && sl_ckpt_find(w->p->ckpt, s.name, &i)) {
+        sl_log(SL_LOG_INFO,
+               "event=head_ignored why=\"tie_word_embeddings is true, so the "
+               "embedding is the head\"");
+        w->p->seen[i] = SL_SEEN_USED;
+    }
 }
 
 static void walk_mtp_head(struct walk *w, struct sl_mtp_w *m)

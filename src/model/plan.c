@@ -306,12 +306,11 @@ void sl_plan_mat(struct sl_plan *p, struct sl_mat *out,
 }
 
 void sl_plan_vec(struct sl_plan *p, const float **out,
-                 enum sl_weight_class class, const struct sl_src *s, size_t n,
-                 enum sl_pack_rule rule, float dummy_lo, float dummy_hi)
+                 enum sl_weight_class class, const struct sl_src *s, size_t n)
 {
     struct sl_item *it = append(p);
     struct sl_pack_vec *v;
-    size_t len = rule == SL_PACK_CONV ? SL_CONV * n : n;
+    size_t len = s->rule == SL_PACK_CONV ? SL_CONV * n : n;
     const struct sl_st_ten *t;
 
     if (!it)
@@ -320,10 +319,10 @@ void sl_plan_vec(struct sl_plan *p, const float **out,
     v = &it->vec;
     *v = (struct sl_pack_vec){.src_type = SL_F32,
                               .n = n,
-                              .rule = rule,
+                              .rule = s->rule,
                               .perm = s->row_perm,
-                              .dummy_lo = dummy_lo,
-                              .dummy_hi = dummy_hi,
+                              .dummy_lo = s->dummy_lo,
+                              .dummy_hi = s->dummy_hi,
                               .seed = seed_of(p, s)};
     if (p->ckpt) {
         if (!find(p, s, &it->tensor))

@@ -60,6 +60,9 @@ struct sl_src {
     size_t slice;   /* first index, when the shape has three */
     size_t row0;    /* first row of the part */
     struct sl_perm row_perm, col_perm;
+    /* Of vectors: what is done to it, and its range in dummy weights. */
+    enum sl_pack_rule rule;
+    float dummy_lo, dummy_hi;
 };
 
 /* Start; plan->w, ckpt and dummy_seed are set. */
@@ -73,8 +76,7 @@ void sl_plan_mat(struct sl_plan *p, struct sl_mat *out,
                  enum sl_weight_class class, const struct sl_src *s,
                  size_t rows, size_t cols);
 void sl_plan_vec(struct sl_plan *p, const float **out,
-                 enum sl_weight_class class, const struct sl_src *s, size_t n,
-                 enum sl_pack_rule rule, float dummy_lo, float dummy_hi);
+                 enum sl_weight_class class, const struct sl_src *s, size_t n);
 
 /* Note a problem without an item. */
 void sl_plan_missing(struct sl_plan *p, const char *name);
