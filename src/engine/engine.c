@@ -289,10 +289,9 @@ static int size_context(struct sl_engine *e, size_t page_bytes,
 static int open_memory(struct sl_engine *e, struct sl_err *err)
 {
     const struct sl_conf *c = &e->weights->conf;
-    struct sl_kv_plane plane;
+    struct sl_kv_plane plane[SL_MODEL_PLANES];
     struct sl_memory_opts m = {
-        .planes = &plane,
-        .n_plane = 1,
+        .planes = plane,
         .kv_type = e->opts.kv_type == SL_KV_F32 ? SL_F32 : SL_BF16,
         .n_seq = e->opts.max_num_seqs,
         .n_slot = e->opts.max_num_seqs + 1};
@@ -302,14 +301,15 @@ static int open_memory(struct sl_engine *e, struct sl_err *err)
     size_t other;
     int rc;
 
-    sl_model_planes(c, &plane);
+    /* Nobody drafts yet: the MTP plane is left out. */
+    m.n_plane = sl_model_planes(c, false, plane);
     sl_model_rec_shape(c, 0, &m.rec);
     e->n_keep = places_to_keep(e, sl_rec_slot_bytes(&m.rec));
     m.n_seq += e->n_keep;
     m.n_slot += e->n_keep;
     other = sl_model_work_bytes(c, sl_pool_n_thread(e->pool), &work) +
             m.n_slot * sl_rec_slot_bytes(&m.rec);
-    rc = size_context(e, sl_kv_page_bytes(&plane, 1, m.kv_type), other, err);
+    rc = size_context(e, sl_kv_page_bytes(plane, m.n_plane, m.kv_type), other, err);
     if (rc)
         return rc;
     m.n_page = (uint32_t)(e->opts.kv_pool_tokens / SL_KV_PAGE);

@@ -66,7 +66,7 @@ static json_t *sizes(const struct sl_weights_size *w)
 {
     json_t *classes = json_object(), *types = json_array(), *kv;
     struct sl_rec_shape rec;
-    struct sl_kv_plane plane = {0};
+    struct sl_kv_plane plane[SL_MODEL_PLANES];
 
     _Static_assert(SL_COUNTOF(class_name) == SL_COUNTOF(w->class_bytes),
                    "every class has a name");
@@ -76,12 +76,12 @@ static json_t *sizes(const struct sl_weights_size *w)
         if (w->types >> t & 1)
             json_array_append_new(
                 types, json_string(sl_dtype_get((enum sl_dtype)t)->name));
-    sl_model_planes(&w->conf, &plane);
+    (void)sl_model_planes(&w->conf, false, plane);
     sl_model_rec_shape(&w->conf, 0, &rec);
     kv = json_pack("{s:o, s:o}", "bf16",
-                   number(sl_kv_page_bytes(&plane, 1, SL_BF16) / SL_KV_PAGE),
+                   number(sl_kv_page_bytes(plane, 1, SL_BF16) / SL_KV_PAGE),
                    "fp32",
-                   number(sl_kv_page_bytes(&plane, 1, SL_F32) / SL_KV_PAGE));
+                   number(sl_kv_page_bytes(plane, 1, SL_F32) / SL_KV_PAGE));
     return json_pack(
         "{s:o, s:o, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "parameters",
         number(w->n_param), "types", types, "mtp", w->has_mtp, "weights_found",

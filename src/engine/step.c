@@ -50,21 +50,31 @@ static uint32_t pages_claimed(const struct sl_engine *e)
     return n;
 }
 
-/* Start the first waiting generation; false when it has to wait longer. */
-static bool admit(struct sl_engine *e, struct sl_gen *g)
+/* Pages for the tokens of g that it has none for, beside those of others. */
+static bool has_room(struct sl_engine *e, const struct sl_gen *g)
 {
-    uint32_t need = pages_for(g->n_known);
+    uint32_t need = pages_for(g->n_known) - g->seq->n_page;
 
     /* Alone it fits, to the last page. */
     if (e->n_run > 0)
         need += pages_claimed(e) + 1;
-    if (e->n_run == e->opts.max_num_seqs)
-        return false;
     while (need > e->mem->kv->n_free)
         if (!sl_prefix_evict(e->prefix))
             return false;
-    if (sl_prefix_take(e->prefix, &g->seq, g->tok, g->n_known, 0, NULL))
+    return true;
+}
+
+/* Start the first waiting generation; false when it has to wait longer. */
+static bool admit(struct sl_engine *e, struct sl_gen *g)
+{
+    if (e->n_run == e->opts.max_num_seqs ||
+        sl_prefix_take(e->prefix, &g->seq, g->tok, g->n_known, 0, NULL))
         return false;
+    if (!has_room(e, g)) {
+        sl_seq_close(&g->seq);
+        return false;
+    }
+    sl_prefix_count(e->prefix, g->seq);
     e->run[e->n_run++] = g;
     sl_lock(&g->mu);
     if (!g->admit_ns) {

@@ -33,8 +33,11 @@ void sl_model_close(struct sl_model **m);
 size_t sl_model_work_bytes(const struct sl_conf *conf, unsigned n_thread,
                            const struct sl_model_opts *opts);
 
-/* What a sequence of this model remembers, for sl_memory_open. */
-void sl_model_planes(const struct sl_conf *conf, struct sl_kv_plane *target);
+/* What a sequence of this model remembers, for sl_memory_open: the planes of
+ * its pages (how many is returned), and its recurrent state. */
+enum sl_model_plane { SL_PLANE_TARGET, SL_PLANE_MTP, SL_MODEL_PLANES };
+uint32_t sl_model_planes(const struct sl_conf *conf, bool with_mtp,
+                         struct sl_kv_plane planes[SL_MODEL_PLANES]);
 void sl_model_rec_shape(const struct sl_conf *conf, uint32_t max_tent,
                         struct sl_rec_shape *out);
 

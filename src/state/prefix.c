@@ -119,22 +119,25 @@ int sl_prefix_take(struct sl_prefix *p, struct sl_seq **out,
                    const int32_t *tok, uint32_t n, uint64_t salt,
                    struct sl_err *err)
 {
-    /* The last token is always read: somebody wants its logits. */
-    struct entry *e = n > 0 ? find(p, tok, n - 1, salt) : NULL;
-    int rc;
+    struct entry *e;
 
-    if (!e) {
-        rc = sl_seq_open(out, p->mem, err);
-        p->stats.n_miss += rc == 0;
-        return rc;
+    /* The last token is always read: somebody wants its logits. */
+    while (n > 0 && (e = find(p, tok, n - 1, salt)) != NULL) {
+        e->credit = p->age + e->worth;
+        if (sl_seq_fork(out, e->seq, err) == 0)
+            return 0;
+        /* A fork needs a page for the last tokens: others make room, and in
+         * the end this one itself. */
+        sl_prefix_evict(p);
     }
-    rc = sl_seq_fork(out, e->seq, err);
-    if (rc)
-        return rc;
-    e->credit = p->age + e->worth;
-    p->stats.n_hit++;
-    p->stats.n_tok_hit += e->seq->n_tok;
-    return 0;
+    return sl_seq_open(out, p->mem, err);
+}
+
+void sl_prefix_count(struct sl_prefix *p, const struct sl_seq *q)
+{
+    p->stats.n_hit += q->n_tok > 0;
+    p->stats.n_miss += q->n_tok == 0;
+    p->stats.n_tok_hit += q->n_tok;
 }
 
 static size_t bytes_of(const struct sl_prefix *p, const struct sl_seq *q,

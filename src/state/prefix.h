@@ -37,11 +37,14 @@ int sl_prefix_open(struct sl_prefix **out, struct sl_memory *mem,
 void sl_prefix_close(struct sl_prefix **p);
 
 /* A sequence that has read as much of tok[0..n) as anybody has, but not all of
- * it; an empty one when nothing fits. Prefixes of another salt do not count.
- * SL_EBUSY as sl_seq_open and sl_seq_fork; the caller owns *out. */
+ * it; an empty one when nothing fits. Prefixes of another salt do not match.
+ * SL_EBUSY as sl_seq_open; the caller owns *out. */
 int sl_prefix_take(struct sl_prefix *p, struct sl_seq **out,
                    const int32_t *tok, uint32_t n, uint64_t salt,
                    struct sl_err *err);
+
+/* `q` was taken and is used: a hit, or a miss when it is empty. */
+void sl_prefix_count(struct sl_prefix *p, const struct sl_seq *q);
 
 /* Keep what q has read: tok[0..q->n_tok). It has no pending rows. reread_s is
  * the time that a token takes to read. Others are dropped when the cache is

@@ -26,9 +26,8 @@ void rig_open(struct rig *r, const char *dir, const struct rig *share,
 {
     struct sl_err err = {0};
     struct sl_load_opts load = {0};
-    struct sl_kv_plane plane;
-    struct sl_memory_opts mem = {.planes = &plane,
-                                 .n_plane = 1,
+    struct sl_kv_plane plane[SL_MODEL_PLANES];
+    struct sl_memory_opts mem = {.planes = plane,
                                  .kv_type = o->kv_type,
                                  .max_tok = o->max_tok,
                                  .n_seq = o->max_seq};
@@ -45,7 +44,7 @@ void rig_open(struct rig *r, const char *dir, const struct rig *share,
     else
         die_on(sl_weights_open(&r->w, dir, &load, &err), &err);
     die_on(sl_model_open(&r->m, r->w, r->pool, &r->kern, &model, &err), &err);
-    sl_model_planes(&r->w->conf, &plane);
+    mem.n_plane = sl_model_planes(&r->w->conf, r->w->has_mtp, plane);
     sl_model_rec_shape(&r->w->conf, o->max_tent, &mem.rec);
     mem.n_page = o->max_seq * ((o->max_tok + SL_KV_PAGE - 1) / SL_KV_PAGE);
     mem.n_slot = o->n_slot ? o->n_slot : o->max_seq + 1;

@@ -16,6 +16,7 @@
 
 #include "../golden/gold.h"
 #include "../help/rig.h"
+#include "model/mtp.h"
 
 #define TOLERANCE 2e-4
 
@@ -110,6 +111,46 @@ static void check_inside(struct rig *r, const struct gold_rec *g)
     free(last);
 }
 
+/* The draft head: primed over a prompt of n tokens in two steps, then, if the
+ * record goes on, chained to depth 3. */
+static void check_mtp(struct rig *r, const struct gold_rec *g, uint32_t n)
+{
+    uint32_t hidden = r->w->conf.hidden, pos = 0, k = n - 1;
+    float *h = calloc((size_t)n * hidden, sizeof(float));
+    float *y = calloc((size_t)n * hidden, sizeof(float));
+    uint32_t *row = calloc(n, sizeof(*row));
+    struct sl_seq *q = rig_seq(r);
+    struct sl_step s = {
+        .seq = &q, .n_seq = 1, .tok = g->tok, .n_row = n, .hidden = h};
+    struct sl_mtp_step d = {.seq = &q, .n_seq = 1, .n = &k, .pos = &pos,
+                            .n_row = k, .tok = g->tok + 1, .hidden = h,
+                            .logit_row = row, .n_logit = k};
+
+    for (uint32_t i = 0; i < n; i++)
+        row[i] = i;
+    assert_int_equal(sl_seq_begin(q, n, 0, NULL), 0);
+    sl_forward(r->m, &s);
+    sl_seq_end(q, 0);
+    sl_mtp_forward(r->m, &d);
+    for (size_t i = 0; g->kind == GOLD_MTP_PRIME && i < g->n_row; i++)
+        compare("mtp prime", g, i, d.logits + (size_t)g->pos[i] * g->n_col);
+    k = d.n_row = d.n_logit = 1;
+    row[0] = 0;
+    d.y = y;
+    d.hidden = h + (size_t)(n - 1) * hidden;
+    for (uint32_t depth = 1; g->kind == GOLD_MTP && depth <= 3; depth++) {
+        pos = n - 2 + depth;
+        d.tok = g->tok + n - 1 + depth;
+        sl_mtp_forward(r->m, &d);
+        compare("mtp chain", g, depth - 1, d.logits);
+        d.hidden = y;
+    }
+    sl_seq_close(&q);
+    free(row);
+    free(h);
+    free(y);
+}
+
 static void check_record(struct rig *r, const struct gold_rec *g)
 {
     switch (g->kind) {
@@ -124,8 +165,11 @@ static void check_record(struct rig *r, const struct gold_rec *g)
     case GOLD_HIDDEN:
         check_inside(r, g);
         break;
-    case GOLD_MTP: /* the draft head does not run yet */
+    case GOLD_MTP:
+        check_mtp(r, g, g->n_tok - 3);
+        break;
     case GOLD_MTP_PRIME:
+        check_mtp(r, g, g->n_tok);
         break;
     }
 }
