@@ -45,6 +45,10 @@ struct sl_gen;    /* one generation */
 
 enum sl_kv_type { SL_KV_BF16, SL_KV_F32 };
 
+/* Who drafts. A draft is kept if it is the token that would have been drawn
+ * anyway, so this changes the time of an answer and never its text. */
+enum sl_draft_who { SL_DRAFT_OFF, SL_DRAFT_GREEDY, SL_DRAFT_ALL };
+
 struct sl_engine_opts {
     uint32_t n_thread;       /* 0: one per physical core */
     bool pin;                /* bind workers to cores */
@@ -56,6 +60,9 @@ struct sl_engine_opts {
     enum sl_kv_type kv_type;
     bool prefix_cache;       /* keep what was read for later prompts */
     uint64_t prefix_cache_bytes; /* for recurrent states; 0: a part of memory */
+    enum sl_draft_who draft; /* with the model's MTP head, if it has one */
+    uint32_t draft_depth;    /* tokens proposed at once, at most 7; 0: what the
+                                measured times and hits say */
     bool dummy;              /* random weights from config.json alone */
     const char *chat_template; /* a file that replaces the model's, or NULL */
     /* Called while loading, from the thread that opens. NULL allowed. */
@@ -186,6 +193,8 @@ SL_API void sl_gen_close(struct sl_gen **g);
 struct sl_gen_stats {
     double queue_s, prefill_s, decode_s;
     uint32_t n_prompt, n_cached, n_output;
+    uint32_t n_round;           /* steps that drew tokens */
+    uint32_t n_draft, n_accept; /* tokens proposed, and right */
 };
 SL_API void sl_gen_stats(struct sl_gen *g, struct sl_gen_stats *out);
 

@@ -103,6 +103,13 @@ enum sl_opt_type {
     X(PREFIX_CACHE_GIB, FLOAT, SL_OPT_V_ENGINE, "prefix-cache-gib", "", "X",   \
       0, 1 << 20, "0",                                                         \
       "Memory for the states of kept prefixes; 0 is a tenth of what is free.") \
+    X(SPECULATE, CHOICE, SL_OPT_V_ENGINE, "speculate", "", "all|off|greedy",   \
+      0, 0, "all",                                                             \
+      "Who drafts: all requests, none, or greedy ones. A draft is kept if it " \
+      "is the token that would have been drawn: the answer is the same.")      \
+    X(DRAFT_DEPTH, CHOICE, SL_OPT_V_ENGINE, "draft-depth", "",                 \
+      "auto|1|2|3|4|5|6|7", 0, 0, "auto",                                      \
+      "Tokens that are drafted at once; auto goes by measured times and hits.") \
     X(CHAT_TEMPLATE, TEXT, SL_OPT_V_ENGINE, "chat-template", "", "FILE", 0, 0, \
       "", "A Jinja template that replaces the model's own.")                   \
     X(TEMPERATURE, FLOAT, SL_VERB_RUN, "temperature", "--temp", "X", 0, 2,     \

@@ -96,9 +96,14 @@ void sl_answer_note(const struct sl_answer *a)
     /* The first token comes out of the prompt's last row. */
     uint32_t decoded = s->n_output > 0 ? s->n_output - 1 : 0;
 
-    sl_note("[prompt %u tokens, %.1f/s; answer %u tokens, %.1f/s; %s; seed "
+    char rounds[48] = "";
+
+    if (s->n_draft > 0)
+        snprintf(rounds, sizeof(rounds), ", %.2f a round",
+                 (double)s->n_output / s->n_round);
+    sl_note("[prompt %u tokens, %.1f/s; answer %u tokens, %.1f/s%s; %s; seed "
             "%llu]\n",
             s->n_prompt, rate(s->n_prompt - s->n_cached, s->prefill_s),
-            s->n_output, rate(decoded, s->decode_s), sl_finish_name(a->finish),
-            (unsigned long long)a->seed);
+            s->n_output, rate(decoded, s->decode_s), rounds,
+            sl_finish_name(a->finish), (unsigned long long)a->seed);
 }

@@ -16,6 +16,7 @@
 #include "text/tokenizer_json.h"
 
 #define DEFAULT_SEQS 32    /* as llama-server and vLLM users expect */
+#define DRAFT_LOGITS 32    /* rows of logits for drafts, of all sequences */
 #define DEFAULT_ROWS 512   /* of a step; chosen, not measured */
 #define MAX_GENERATION_CONFIG ((size_t)1 << 20)
 #define MAX_TEMPLATE ((size_t)16 << 20)
@@ -38,6 +39,7 @@ void sl_engine_opts_init(struct sl_engine_opts *o)
         .max_num_batched_tokens = DEFAULT_ROWS,
         .kv_type = SL_KV_BF16,
         .prefix_cache = true,
+        .draft = SL_DRAFT_ALL,
     };
 }
 
@@ -297,13 +299,13 @@ static int open_memory(struct sl_engine *e, struct sl_err *err)
         .n_slot = e->opts.max_num_seqs + 1};
     struct sl_model_opts work = {.max_row = e->opts.max_num_batched_tokens,
                                  .max_seq = e->opts.max_num_seqs,
-                                 .max_logit = e->opts.max_num_seqs};
+                                 .max_logit = e->max_logit};
     size_t other;
     int rc;
 
-    /* Nobody drafts yet: the MTP plane is left out. */
-    m.n_plane = sl_model_planes(c, false, plane);
-    sl_model_rec_shape(c, 0, &m.rec);
+    m.n_plane = sl_model_planes(c, e->drafts, plane);
+    m.n_draft = e->opts.max_num_seqs;
+    sl_model_rec_shape(c, e->drafts ? SL_MAX_DRAFT : 0, &m.rec);
     e->n_keep = places_to_keep(e, sl_rec_slot_bytes(&m.rec));
     m.n_seq += e->n_keep;
     m.n_slot += e->n_keep;
@@ -326,23 +328,26 @@ static int open_memory(struct sl_engine *e, struct sl_err *err)
 static int open_step(struct sl_engine *e, struct sl_err *err)
 {
     uint32_t n = e->opts.max_num_seqs, rows = e->opts.max_num_batched_tokens;
+    size_t hidden = e->drafts ? e->weights->conf.hidden : 0;
+    const struct {
+        void *at;
+        size_t n, size;
+    } array[] = {
+        {&e->run, n, sizeof(*e->run)},
+        {&e->step_seq, n, sizeof(*e->step_seq)},
+        {&e->step_rows, n, sizeof(*e->step_rows)},
+        {&e->part, n, sizeof(*e->part)},
+        {&e->logit_row, e->max_logit, sizeof(*e->logit_row)},
+        {&e->sched, n, sizeof(*e->sched)},
+        {&e->step_tok, rows, sizeof(*e->step_tok)},
+        {&e->hidden, rows, hidden * sizeof(*e->hidden)},
+        {&e->draft_n, n, sizeof(*e->draft_n)},
+        {&e->draft_pos, n, sizeof(*e->draft_pos)},
+    };
     int rc = sl_sampler_open(&e->sampler, &e->kern, e->n_vocab, err);
 
-    if (!rc)
-        rc = sl_mem_alloc(&e->run, n, sizeof(*e->run), "the engine", err);
-    if (!rc)
-        rc = sl_mem_alloc(&e->step_seq, n, sizeof(*e->step_seq), "the engine",
-                          err);
-    if (!rc)
-        rc = sl_mem_alloc(&e->step_rows, n, sizeof(*e->step_rows),
-                          "the engine", err);
-    if (!rc)
-        rc = sl_mem_alloc(&e->logit_row, n, sizeof(*e->logit_row),
-                          "the engine", err);
-    if (!rc)
-        rc = sl_mem_alloc(&e->sched, n, sizeof(*e->sched), "the engine", err);
-    if (!rc)
-        rc = sl_mem_alloc(&e->step_tok, rows, sizeof(*e->step_tok),
+    for (size_t i = 0; !rc && i < SL_COUNTOF(array); i++)
+        rc = sl_mem_alloc(array[i].at, array[i].n, array[i].size,
                           "the engine", err);
     return rc;
 }
@@ -356,6 +361,11 @@ static int check_opts(const struct sl_engine_opts *o, const char *path,
                        "the first must be at least the second, and that at "
                        "least 1",
                        o->max_num_batched_tokens, o->max_num_seqs);
+    if (o->draft_depth > SL_MAX_DRAFT)
+        return sl_fail(err, SL_EARG,
+                       "--draft-depth is %u; at most %d tokens are drafted at "
+                       "once",
+                       o->draft_depth, SL_MAX_DRAFT);
     if (sl_file_kind(path) == SL_FILE_NONE)
         return sl_fail(err, SL_ENOTFOUND,
                        "there is no model at '%s'; give the folder of a "
@@ -385,6 +395,9 @@ static int load(struct sl_engine *e, const char *path, struct sl_err *err)
         rc = read_defaults(&e->defaults, path, err);
     if (!rc)
         rc = open_text(e, path, err);
+    e->drafts = rc == 0 && e->weights->has_mtp && e->opts.draft != SL_DRAFT_OFF;
+    e->max_logit = e->opts.max_num_seqs + (e->drafts ? DRAFT_LOGITS : 0);
+    sl_speculate_init(&e->spec, e->opts.draft_depth);
     if (!rc)
         rc = open_memory(e, err);
     if (!rc)
@@ -446,6 +459,10 @@ void sl_engine_close(struct sl_engine **pe)
     sl_mem_free(e->run);
     sl_mem_free(e->step_seq);
     sl_mem_free(e->step_rows);
+    sl_mem_free(e->part);
+    sl_mem_free(e->hidden);
+    sl_mem_free(e->draft_n);
+    sl_mem_free(e->draft_pos);
     sl_mem_free(e->logit_row);
     sl_mem_free(e->sched);
     sl_mem_free(e->step_tok);

@@ -9,7 +9,7 @@
 #define SL_ENGINE_ENGINE_H
 
 #include "base/thread.h"
-#include "engine/cost.h"
+#include "engine/speculate.h"
 #include "model/qwen35.h"
 #include "sample/sample.h"
 #include "sluice/sluice.h"
@@ -64,11 +64,24 @@ struct sl_engine {
     uint32_t n_run;
     struct sl_cost cost;
     uint64_t n_step;
+    bool drafts; /* there is an MTP head, and it may be used */
+    struct sl_speculate spec;
     struct sl_seq **step_seq; /* [max_num_seqs], the step being built */
     uint32_t *step_rows;      /* [max_num_seqs] */
-    uint32_t *logit_row;      /* [max_num_seqs] */
+    struct sl_part *part;     /* [max_num_seqs] as in run */
+    uint32_t *logit_row;      /* [max_logit] */
+    uint32_t max_logit;
     int32_t *step_tok;        /* [max_num_batched_tokens] */
+    float *hidden;            /* [max_num_batched_tokens][hidden], if drafts */
+    uint32_t *draft_n, *draft_pos; /* [max_num_seqs], a step of the drafter */
     struct sl_sched_seq *sched;
+};
+
+/* What a running generation has in a step. */
+struct sl_part {
+    uint32_t row0, firm, tent; /* rows row0 .. row0 + firm + tent - 1 */
+    uint32_t n_kept;           /* of them committed: firm and accepted ones */
+    enum sl_finish why;
 };
 
 void sl_gen_list_push(struct sl_gen_list *l, struct sl_gen *g);
@@ -77,6 +90,10 @@ struct sl_gen *sl_gen_list_pop(struct sl_gen_list *l); /* NULL when empty */
 
 /* Run one step over the running generations (engine/step.c). */
 void sl_engine_step(struct sl_engine *e);
+
+/* Bring the draft head up to the step that has just been drawn, and let it
+ * propose what comes next (engine/draft.c). */
+void sl_engine_draft(struct sl_engine *e);
 
 /* An encoder to use until it is given back; any thread. */
 int sl_engine_take_encoder(struct sl_encoder **out, struct sl_engine *e,

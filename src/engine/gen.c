@@ -194,6 +194,10 @@ static int set_output(struct sl_gen *g, struct sl_err *err)
 
     if (!rc)
         rc = sl_keep_plan(g, err);
+    if (!rc && g->may_draft)
+        rc = sl_mem_alloc(&g->ring, SL_DRAFT_RING,
+                          g->e->weights->conf.hidden * sizeof(*g->ring),
+                          "the rows for drafting", err);
     sl_buf_reserve(&g->fresh, TEXT_RESERVE);
     sl_buf_reserve(&g->stopper.held, TEXT_RESERVE);
     if (!rc)
@@ -220,6 +224,7 @@ static void free_gen(struct sl_gen *g)
     sl_mem_free(g->stop);
     sl_mem_free(g->bias);
     sl_mem_free(g->cut);
+    sl_mem_free(g->ring);
     sl_mem_free(g->end_ids);
     sl_mem_free(g->tok);
     sl_cond_deinit(&g->ready);
@@ -239,6 +244,8 @@ int sl_gen_submit(struct sl_gen **out, struct sl_engine *e,
     g->wake = o->wake;
     g->wake_ctx = o->wake_ctx;
     g->ignore_eos = o->ignore_eos;
+    g->may_draft = e->drafts && (e->opts.draft == SL_DRAFT_ALL ||
+                                 o->temperature <= 0);
     g->submit_ns = sl_clock_ns();
     sl_mutex_init(&g->mu, SL_RANK_GEN);
     sl_cond_init(&g->ready);
@@ -458,6 +465,9 @@ void sl_gen_stats(struct sl_gen *g, struct sl_gen_stats *out)
         .n_prompt = g->n_prompt,
         .n_cached = g->n_cached,
         .n_output = g->n_out,
+        .n_round = g->n_round,
+        .n_draft = g->n_drafted,
+        .n_accept = g->n_accepted,
     };
     sl_unlock(&g->mu);
 }

@@ -20,6 +20,10 @@
 #include "engine/stop.h"
 #include "text/detokenize.h"
 
+/* Rows that may wait while nobody drafts: one pass over many is nearly as cheap
+ * as over one. */
+#define SL_DRAFT_RING 32
+
 /* Pieces that were made and not yet taken. */
 struct sl_pieces {
     struct sl_buf text;
@@ -53,6 +57,12 @@ struct sl_gen {
     /* Engine thread. */
     int32_t *tok;     /* [n_prompt + max_out] prompt, then what was drawn */
     uint32_t n_known; /* of them */
+    bool may_draft;
+    int32_t draft[SL_MAX_DRAFT]; /* proposed to follow tok[n_known - 1] */
+    uint32_t n_draft;
+    float *ring;     /* [SL_DRAFT_RING][hidden] newest final rows that the draft
+                        head has not seen; NULL: it does not draft */
+    uint32_t n_ring; /* behind them lies seq->n_tok */
     struct sl_seq *seq; /* RUNNING: its n_tok first tokens went through */
     struct sl_history *hist;
     struct sl_detok detok;
@@ -66,6 +76,7 @@ struct sl_gen {
     enum sl_finish finish;
     struct sl_err err;
     uint32_t n_out, n_cached;
+    uint32_t n_round, n_drafted, n_accepted;
     bool let_go;
     uint64_t admit_ns, first_ns, last_ns; /* 0: not yet */
 
@@ -82,6 +93,9 @@ enum sl_finish sl_gen_put(struct sl_gen *g, const struct sl_draw *d,
 /* Engine thread: it is over, and g may be gone when this returns. Pieces that
  * wait are kept. */
 void sl_gen_end(struct sl_gen *g, enum sl_finish why, const struct sl_err *err);
+
+/* Let the draft head see the rows that wait in the ring (engine/draft.c). */
+void sl_draft_catch_up(struct sl_gen *g);
 
 /* Where the state of a prompt is worth keeping (engine/keep.c): fills cut. */
 int sl_keep_plan(struct sl_gen *g, struct sl_err *err);

@@ -124,6 +124,7 @@ static void preempt_youngest(struct sl_engine *e)
 {
     struct sl_gen *g = e->run[--e->n_run];
 
+    g->n_draft = g->n_ring = 0;
     sl_seq_close(&g->seq);
     sl_gen_list_unpop(&e->waiting, g);
 }
@@ -171,17 +172,28 @@ static bool is_cut(const struct sl_gen *g)
     return false;
 }
 
-/* Keep the state of g for prompts that begin with the same tokens. */
-static void keep(struct sl_engine *e, struct sl_gen *g)
+/* The drafts that go into this step, after all firm rows have their place.
+ * n_row: rows so far. */
+static void plan_drafts(struct sl_engine *e, uint32_t n_row)
 {
-    double row_s = sl_cost_predict(&e->cost, FIRST_ROWS, 0) / FIRST_ROWS;
+    uint32_t rows = e->opts.max_num_batched_tokens - n_row;
+    uint32_t logits = e->max_logit - e->n_run;
 
-    sl_prefix_put(e->prefix, g->seq, g->tok, 0, row_s);
+    for (uint32_t i = 0; i < e->n_run; i++) {
+        struct sl_part *p = &e->part[i];
+
+        *p = (struct sl_part){.firm = e->step_rows[i]};
+        if (p->firm != n_left(e->run[i]))
+            continue;
+        p->tent = (uint32_t)sl_min(e->run[i]->n_draft, sl_min(rows, logits));
+        rows -= p->tent;
+        logits -= p->tent;
+    }
 }
 
-static uint32_t plan(struct sl_engine *e)
+static void plan(struct sl_engine *e)
 {
-    uint32_t n_dec = 0;
+    uint32_t n_dec = 0, n_row;
     uint64_t context = 0, depth = 0;
 
     for (uint32_t i = 0; i < e->n_run; i++) {
@@ -189,22 +201,23 @@ static uint32_t plan(struct sl_engine *e)
 
         e->sched[i].n_left = next_stop(g) - g->seq->n_tok;
         if (e->sched[i].n_left == 1) {
-            n_dec++;
-            context += context_of(g, 1);
+            n_dec += 1 + g->n_draft;
+            context += context_of(g, 1 + g->n_draft);
         } else {
             depth = sl_max(depth, g->seq->n_tok);
         }
     }
-    return sl_schedule_plan(e->sched, e->n_run, e->opts.max_num_batched_tokens,
-                            prompt_rows(e, n_dec, context, depth), e->n_step,
-                            e->step_rows);
+    n_row = sl_schedule_plan(
+        e->sched, e->n_run, e->opts.max_num_batched_tokens,
+        prompt_rows(e, n_dec, context, depth), e->n_step, e->step_rows);
+    plan_drafts(e, n_row);
 }
 
 /* Room for the rows of generation i, at the cost of kept prefixes first and of
  * younger ones then. False when it was itself the youngest. */
-static bool begin(struct sl_engine *e, uint32_t i, uint32_t rows)
+static bool begin(struct sl_engine *e, uint32_t i, const struct sl_part *p)
 {
-    while (sl_seq_begin(e->run[i]->seq, rows, 0, NULL)) {
+    while (sl_seq_begin(e->run[i]->seq, p->firm, p->tent, NULL)) {
         if (sl_prefix_evict(e->prefix))
             continue;
         preempt_youngest(e);
@@ -221,47 +234,110 @@ static uint64_t build(struct sl_engine *e, struct sl_step *s)
 
     for (uint32_t i = 0; i < e->n_run; i++) {
         struct sl_gen *g = e->run[i];
-        uint32_t n = e->step_rows[i];
+        struct sl_part *p = &e->part[i];
+        int32_t *tok = e->step_tok + s->n_row;
 
-        if (n == 0 || !begin(e, i, n))
+        if (p->firm == 0 || !begin(e, i, p))
             continue;
-        memcpy(e->step_tok + s->n_row, g->tok + g->seq->n_tok,
-               n * sizeof(*g->tok));
-        context += context_of(g, n);
+        memcpy(tok, g->tok + g->seq->n_tok, p->firm * sizeof(*tok));
+        memcpy(tok + p->firm, g->draft, p->tent * sizeof(*tok));
+        context += context_of(g, p->firm + p->tent);
+        p->row0 = s->n_row;
         e->step_seq[s->n_seq++] = g->seq;
-        s->n_row += n;
-        if (n == n_left(g))
-            e->logit_row[s->n_logit++] = s->n_row - 1;
+        s->n_row += p->firm + p->tent;
+        for (uint32_t k = p->firm == n_left(g) ? p->tent + 1 : 0; k > 0; k--)
+            e->logit_row[s->n_logit++] = s->n_row - k;
     }
     return context;
 }
 
 /* ---------------------------------------------------------------- its result */
 
-/* Commit the rows of g, and draw if they were the last that it knew. */
-static enum sl_finish finish_rows(struct sl_engine *e, struct sl_gen *g,
-                                  float **logits, struct sl_err *err)
+/* Draw behind the last firm row of g, and behind each draft that turned out to
+ * be what was drawn. */
+static void draw_rows(struct sl_engine *e, struct sl_gen *g, struct sl_part *p,
+                      float *logits, struct sl_err *err)
 {
-    float *row = *logits;
+    uint32_t right = 0;
     struct sl_draw d;
 
-    sl_seq_end(g->seq, 0);
-    if (is_cut(g))
-        keep(e, g);
-    if (n_left(g) > 0)
-        return SL_FINISH_NONE;
-    *logits += e->weights->conf.vocab;
-    if (sl_sampler_draw(e->sampler, &d, row, &g->sample, g->hist, NULL, 0,
-                        g->n_known, err))
-        return SL_FINISH_ERROR;
-    return sl_gen_put(g, &d, err);
+    for (uint32_t k = 0; k <= p->tent; k++) {
+        if (sl_sampler_draw(e->sampler, &d,
+                            logits + (size_t)k * e->weights->conf.vocab,
+                            &g->sample, g->hist, NULL, 0, g->n_known, err))
+            p->why = SL_FINISH_ERROR;
+        else
+            p->why = sl_gen_put(g, &d, err);
+        if (p->why != SL_FINISH_NONE || k == p->tent || d.id != g->draft[k])
+            break;
+        right++;
+    }
+    p->n_kept = p->firm + right;
+    if (p->tent > 0)
+        sl_speculate_learn(&e->spec, p->tent, right);
+    sl_lock(&g->mu);
+    g->n_round++;
+    g->n_drafted += p->tent;
+    g->n_accepted += right;
+    sl_unlock(&g->mu);
+}
+
+/* Commit the rows of g, and draw if they were the last that it knew. */
+static void finish_rows(struct sl_engine *e, struct sl_gen *g,
+                        struct sl_part *p, float **logits, struct sl_err *err)
+{
+    if (p->firm == 0)
+        return;
+    p->n_kept = p->firm;
+    if (p->firm == n_left(g)) {
+        draw_rows(e, g, p, *logits, err);
+        *logits += (size_t)(1 + p->tent) * e->weights->conf.vocab;
+    }
+    sl_seq_end(g->seq, p->n_kept - p->firm);
+}
+
+/* Keep the state of g for prompts that begin with the same tokens. */
+static void keep(struct sl_engine *e, struct sl_gen *g)
+{
+    double row_s = sl_cost_predict(&e->cost, FIRST_ROWS, 0) / FIRST_ROWS;
+    struct sl_step flush = {.seq = &g->seq, .n_seq = 1};
+
+    sl_draft_catch_up(g);
+    /* Accepted drafts are not in the recurrent state yet. */
+    if (g->seq->rec.n_pend > 0) {
+        if (sl_seq_begin(g->seq, 0, 0, NULL))
+            return;
+        sl_forward(e->model, &flush);
+        sl_seq_end(g->seq, 0);
+    }
+    sl_prefix_put(e->prefix, g->seq, g->tok, 0, row_s);
+}
+
+/* Take the ended generations out, and keep what is worth keeping. */
+static void settle(struct sl_engine *e, const struct sl_err *err)
+{
+    for (uint32_t i = 0, n = 0; i < e->n_run; n++) {
+        const struct sl_part *p = &e->part[n];
+        struct sl_gen *g = e->run[i];
+
+        if (p->why != SL_FINISH_ERROR &&
+            (p->why != SL_FINISH_NONE || (p->firm > 0 && is_cut(g))))
+            keep(e, g);
+        if (p->why == SL_FINISH_NONE) {
+            i++;
+            continue;
+        }
+        drop(e, i);
+        sl_gen_end(g, p->why, p->why == SL_FINISH_ERROR ? err : NULL);
+    }
 }
 
 void sl_engine_step(struct sl_engine *e)
 {
     struct sl_step s = {.seq = e->step_seq,
                         .tok = e->step_tok,
-                        .logit_row = e->logit_row};
+                        .logit_row = e->logit_row,
+                        .hidden = e->drafts ? e->hidden : NULL};
     struct sl_err err = {0};
     uint64_t t0, context;
 
@@ -275,19 +351,9 @@ void sl_engine_step(struct sl_engine *e)
     sl_forward(e->model, &s);
     sl_cost_learn(&e->cost, s.n_row, context, sl_clock_s(t0, sl_clock_ns()));
     e->n_step++;
-    for (uint32_t i = 0, n = 0; i < e->n_run; n++) {
-        struct sl_gen *g = e->run[i];
-        enum sl_finish why = SL_FINISH_NONE;
-
-        if (e->step_rows[n] > 0)
-            why = finish_rows(e, g, &s.logits, &err);
-        if (why == SL_FINISH_NONE) {
-            i++;
-            continue;
-        }
-        drop(e, i);
-        if (why != SL_FINISH_ERROR)
-            keep(e, g);
-        sl_gen_end(g, why, why == SL_FINISH_ERROR ? &err : NULL);
-    }
+    for (uint32_t i = 0; i < e->n_run; i++)
+        finish_rows(e, e->run[i], &e->part[i], &s.logits, &err);
+    if (e->drafts)
+        sl_engine_draft(e);
+    settle(e, &err);
 }

@@ -41,7 +41,7 @@ static size_t slot_map_bytes(const struct sl_rec *r)
 
 static size_t tent_map_bytes(const struct sl_rec *r)
 {
-    return (size_t)r->n_seq * 2 * r->tent_floats * sizeof(float);
+    return (size_t)r->n_buf * 2 * r->tent_floats * sizeof(float);
 }
 
 static int reserve(struct sl_rec *r, struct sl_err *err)
@@ -53,7 +53,7 @@ static int reserve(struct sl_rec *r, struct sl_err *err)
         rc = sl_mem_alloc(&r->ref, r->n_slot, sizeof(*r->ref),
                           "recurrent states", err);
     if (!rc)
-        rc = sl_mem_alloc(&r->seq_free, r->n_seq, sizeof(*r->seq_free),
+        rc = sl_mem_alloc(&r->buf_free, r->n_buf, sizeof(*r->buf_free),
                           "recurrent states", err);
     if (!rc)
         rc = sl_mem_map(&r->slot, slot_map_bytes(r), "recurrent states", err);
@@ -63,7 +63,7 @@ static int reserve(struct sl_rec *r, struct sl_err *err)
 }
 
 int sl_rec_open(struct sl_rec **out, const struct sl_rec_shape *shape,
-                uint32_t n_seq, uint32_t n_slot, struct sl_err *err)
+                uint32_t n_buf, uint32_t n_slot, struct sl_err *err)
 {
     struct sl_rec *r = NULL;
     int rc = sl_mem_alloc(&r, 1, sizeof(*r), "recurrent states", err);
@@ -76,12 +76,12 @@ int sl_rec_open(struct sl_rec **out, const struct sl_rec_shape *shape,
     r->slot_floats = sl_rec_slot_bytes(shape) / sizeof(float);
     r->tent_floats = shape->n_layer * shape->max_tent * tent_row(shape);
     r->n_slot = r->n_free = n_slot;
-    r->n_seq = r->n_seq_free = n_seq;
+    r->n_buf = r->n_buf_free = n_buf;
     rc = reserve(r, err);
     for (uint32_t i = 0; !rc && i < n_slot; i++)
         r->free[i] = n_slot - 1 - i;
-    for (uint32_t i = 0; !rc && i < n_seq; i++)
-        r->seq_free[i] = n_seq - 1 - i;
+    for (uint32_t i = 0; !rc && i < n_buf; i++)
+        r->buf_free[i] = n_buf - 1 - i;
     if (rc)
         sl_rec_close(&r);
     else
@@ -100,7 +100,7 @@ void sl_rec_close(struct sl_rec **pr)
     sl_mem_unmap(r->tent, tent_map_bytes(r));
     sl_mem_free(r->free);
     sl_mem_free(r->ref);
-    sl_mem_free(r->seq_free);
+    sl_mem_free(r->buf_free);
     sl_mem_free(r);
 }
 
@@ -113,32 +113,34 @@ static void release(struct sl_rec *r, uint32_t slot)
         r->free[r->n_free++] = slot;
 }
 
-bool sl_rec_seq_init(struct sl_rec *r, struct sl_rec_seq *q)
+void sl_rec_seq_init(struct sl_rec_seq *q)
 {
-    if (r->n_seq_free == 0)
-        return false;
-    *q = (struct sl_rec_seq){.slot = SL_REC_ZERO,
-                             .dst = SL_REC_ZERO,
-                             .buf = r->seq_free[--r->n_seq_free]};
-    return true;
+    *q = (struct sl_rec_seq){
+        .slot = SL_REC_ZERO, .dst = SL_REC_ZERO, .buf = SL_REC_NONE};
 }
 
 void sl_rec_seq_deinit(struct sl_rec *r, struct sl_rec_seq *q)
 {
     release(r, q->slot);
-    r->seq_free[r->n_seq_free++] = q->buf;
-    *q = (struct sl_rec_seq){.slot = SL_REC_ZERO, .dst = SL_REC_ZERO};
+    if (q->buf != SL_REC_NONE)
+        r->buf_free[r->n_buf_free++] = q->buf;
+    sl_rec_seq_init(q);
 }
 
-bool sl_rec_begin(struct sl_rec *r, struct sl_rec_seq *q)
+bool sl_rec_begin(struct sl_rec *r, struct sl_rec_seq *q, uint32_t n_tent)
 {
+    bool in_place = q->slot != SL_REC_ZERO && r->ref[q->slot] == 1;
+    bool need_buf = n_tent > 0 && q->buf == SL_REC_NONE;
+
     SL_ASSERT(q->dst == SL_REC_ZERO);
-    if (q->slot != SL_REC_ZERO && r->ref[q->slot] == 1) {
+    if ((need_buf && r->n_buf_free == 0) || (!in_place && r->n_free == 0))
+        return false;
+    if (need_buf)
+        q->buf = r->buf_free[--r->n_buf_free];
+    if (in_place) {
         q->dst = q->slot;
         return true;
     }
-    if (r->n_free == 0)
-        return false;
     q->dst = r->free[--r->n_free];
     r->ref[q->dst] = 1;
     return true;
@@ -169,7 +171,9 @@ void sl_rec_share(struct sl_rec *r, struct sl_rec_seq *q,
 static float *tent_at(const struct sl_rec *r, const struct sl_rec_seq *q,
                       uint32_t side, uint32_t layer)
 {
-    return r->tent + ((size_t)q->buf * 2 + side) * r->tent_floats +
+    size_t buf = q->buf == SL_REC_NONE ? 0 : q->buf; /* then never touched */
+
+    return r->tent + (buf * 2 + side) * r->tent_floats +
            layer * r->shape.max_tent * tent_row(&r->shape);
 }
 

@@ -29,37 +29,40 @@ struct sl_rec {
     size_t s_floats, conv_floats; /* of one layer */
     size_t slot_floats, tent_floats; /* of one slot; of one buffer */
     float *slot; /* [n_slot][slot_floats] */
-    float *tent; /* [n_seq][2][tent_floats] */
+    float *tent; /* [n_buf][2][tent_floats] */
     uint32_t n_slot, n_free;
     uint32_t *free, *ref; /* [n_slot] */
-    uint32_t n_seq, n_seq_free;
-    uint32_t *seq_free; /* free buffers */
+    uint32_t n_buf, n_buf_free;
+    uint32_t *buf_free; /* [n_buf] */
 };
 
 #define SL_REC_ZERO UINT32_MAX /* the state before the first token */
+#define SL_REC_NONE UINT32_MAX /* no buffers yet */
 
 /* One sequence's part. */
 struct sl_rec_seq {
     uint32_t slot; /* committed state, or SL_REC_ZERO */
     uint32_t dst;  /* during a step: the slot that is written */
-    uint32_t buf;  /* which pair of buffers; none when max_tent is 0 */
+    uint32_t buf;  /* its pair of buffers, from its first tentative row on */
     uint32_t side; /* which of the two holds the pending rows */
     uint32_t n_pend;
 };
 
-/* n_seq sequences at once, n_slot states (at least n_seq + 1). */
+/* n_buf sequences that have tentative rows at once, n_slot states (at least one
+ * more than there are sequences). */
 int sl_rec_open(struct sl_rec **out, const struct sl_rec_shape *shape,
-                uint32_t n_seq, uint32_t n_slot, struct sl_err *err);
+                uint32_t n_buf, uint32_t n_slot, struct sl_err *err);
 void sl_rec_close(struct sl_rec **r);
 
 size_t sl_rec_slot_bytes(const struct sl_rec_shape *shape);
 
-/* A sequence before its first token; false when n_seq are open. */
-bool sl_rec_seq_init(struct sl_rec *r, struct sl_rec_seq *q);
+/* A sequence before its first token. */
+void sl_rec_seq_init(struct sl_rec_seq *q);
 void sl_rec_seq_deinit(struct sl_rec *r, struct sl_rec_seq *q);
 
-/* Choose dst for a visit; false when no slot is free. */
-bool sl_rec_begin(struct sl_rec *r, struct sl_rec_seq *q);
+/* Choose dst for a visit; false when no slot, or no buffer for n_tent > 0
+ * tentative rows, is free. */
+bool sl_rec_begin(struct sl_rec *r, struct sl_rec_seq *q, uint32_t n_tent);
 /* The visit is done, and the first n_accept of its tentative rows will stay. */
 void sl_rec_end(struct sl_rec *r, struct sl_rec_seq *q, uint32_t n_accept);
 

@@ -17,9 +17,10 @@ int sl_memory_open(struct sl_memory **out, const struct sl_memory_opts *o,
     if (rc)
         return rc;
     m->max_tok = o->max_tok;
+    m->n_seq = o->n_seq;
     rc = sl_kv_open(&m->kv, o->planes, o->n_plane, o->kv_type, o->n_page, err);
     if (!rc)
-        rc = sl_rec_open(&m->rec, &o->rec, o->n_seq, o->n_slot, err);
+        rc = sl_rec_open(&m->rec, &o->rec, o->n_draft, o->n_slot, err);
     if (rc)
         sl_memory_close(&m);
     else
@@ -47,22 +48,24 @@ static uint32_t pages_for(uint32_t n_tok)
 int sl_seq_open(struct sl_seq **out, struct sl_memory *m, struct sl_err *err)
 {
     struct sl_seq *q = NULL;
-    int rc = sl_mem_alloc(&q, 1, sizeof(*q), "a sequence", err);
+    int rc;
 
+    if (m->n_open == m->n_seq)
+        return sl_fail(err, SL_EBUSY,
+                       "all %u places for sequences are taken; wait, or raise "
+                       "--max-num-seqs",
+                       m->n_seq);
+    rc = sl_mem_alloc(&q, 1, sizeof(*q), "a sequence", err);
     if (rc)
         return rc;
     rc = sl_mem_alloc(&q->page, pages_for(m->max_tok), sizeof(*q->page),
                       "a sequence's pages", err);
-    if (!rc && !sl_rec_seq_init(m->rec, &q->rec))
-        rc = sl_fail(err, SL_EBUSY,
-                     "all %u places for sequences are taken; wait, or raise "
-                     "--max-num-seqs",
-                     m->rec->n_seq);
     if (rc) {
-        sl_mem_free(q->page);
         sl_mem_free(q);
         return rc;
     }
+    sl_rec_seq_init(&q->rec);
+    m->n_open++;
     q->mem = m;
     *out = q;
     return 0;
@@ -78,6 +81,7 @@ void sl_seq_close(struct sl_seq **pq)
     for (uint32_t i = 0; i < q->n_page; i++)
         sl_kv_release(q->mem->kv, q->page[i]);
     sl_rec_seq_deinit(q->mem->rec, &q->rec);
+    q->mem->n_open--;
     sl_mem_free(q->page);
     sl_mem_free(q);
 }
@@ -89,11 +93,27 @@ static void trim(struct sl_seq *q, uint32_t n)
         sl_kv_release(q->mem->kv, q->page[--q->n_page]);
 }
 
+int sl_seq_reserve(struct sl_seq *q, uint32_t n_pos, struct sl_err *err)
+{
+    struct sl_kv *kv = q->mem->kv;
+    uint32_t had = q->n_page, want = pages_for(n_pos);
+
+    while (q->n_page < want && sl_kv_take(kv, &q->page[q->n_page]))
+        q->n_page++;
+    if (q->n_page >= want)
+        return 0;
+    trim(q, had);
+    return sl_fail(err, SL_EBUSY,
+                   "the KV cache of %u pages is full; raise --kv-pool-tokens",
+                   kv->n_page);
+}
+
 int sl_seq_begin(struct sl_seq *q, uint32_t n_firm, uint32_t n_tent,
                  struct sl_err *err)
 {
     struct sl_memory *m = q->mem;
-    uint32_t had = q->n_page, want;
+    uint32_t had = q->n_page;
+    int rc;
 
     if (n_tent > m->rec->shape.max_tent ||
         (uint64_t)q->n_tok + n_firm + n_tent > m->max_tok)
@@ -101,15 +121,15 @@ int sl_seq_begin(struct sl_seq *q, uint32_t n_firm, uint32_t n_tent,
                        "a step of %u + %u rows behind %u tokens passes the "
                        "limit of %u tokens",
                        n_firm, n_tent, q->n_tok, m->max_tok);
-    want = pages_for(q->n_tok + n_firm + n_tent);
-    while (q->n_page < want && sl_kv_take(m->kv, &q->page[q->n_page]))
-        q->n_page++;
-    if (q->n_page < want || !sl_rec_begin(m->rec, &q->rec)) {
+    rc = sl_seq_reserve(q, q->n_tok + n_firm + n_tent, err);
+    if (rc)
+        return rc;
+    if (!sl_rec_begin(m->rec, &q->rec, n_tent)) {
         trim(q, had);
         return sl_fail(err, SL_EBUSY,
-                       "the KV cache of %u pages is full; raise "
-                       "--kv-pool-tokens",
-                       m->kv->n_page);
+                       "all %u recurrent states are taken; wait, or raise "
+                       "--prefix-cache-gib",
+                       m->rec->n_slot);
     }
     q->n_firm = n_firm;
     q->n_tent = n_tent;
@@ -139,15 +159,12 @@ int sl_seq_fork(struct sl_seq **out, struct sl_seq *from, struct sl_err *err)
         sl_kv_acquire(kv, q->page[q->n_page]);
     }
     if (from->n_tok % SL_KV_PAGE) {
-        if (!sl_kv_take(kv, &q->page[full])) {
+        rc = sl_seq_reserve(q, from->n_tok, err);
+        if (rc) {
             sl_seq_close(&q);
-            return sl_fail(err, SL_EBUSY,
-                           "the KV cache of %u pages is full; raise "
-                           "--kv-pool-tokens",
-                           kv->n_page);
+            return rc;
         }
         sl_kv_copy(kv, q->page[full], from->page[full]);
-        q->n_page++;
     }
     sl_rec_share(from->mem->rec, &q->rec, &from->rec);
     q->n_tok = from->n_tok;

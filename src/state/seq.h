@@ -21,6 +21,7 @@ struct sl_memory {
     struct sl_kv *kv;   /* owned */
     struct sl_rec *rec; /* owned */
     uint32_t max_tok;   /* of one sequence */
+    uint32_t n_open, n_seq;
 };
 
 struct sl_memory_opts {
@@ -31,6 +32,7 @@ struct sl_memory_opts {
     uint32_t n_page;  /* of all sequences */
     uint32_t max_tok; /* of one sequence */
     uint32_t n_seq;   /* at once */
+    uint32_t n_draft; /* of them with tentative rows */
     uint32_t n_slot;  /* recurrent states, at least n_seq + 1 */
 };
 
@@ -56,6 +58,10 @@ void sl_seq_close(struct sl_seq **q); /* releases everything */
  * or n_tent its maximum. */
 int sl_seq_begin(struct sl_seq *q, uint32_t n_firm, uint32_t n_tent,
                  struct sl_err *err);
+
+/* Pages for positions up to n_pos, as begin takes them; for drafters, whose rows
+ * run ahead. SL_EBUSY when pages are short. */
+int sl_seq_reserve(struct sl_seq *q, uint32_t n_pos, struct sl_err *err);
 
 /* The step is done: its firm rows are committed and the first n_accept of its
  * tentative ones. */

@@ -30,7 +30,8 @@ void rig_open(struct rig *r, const char *dir, const struct rig *share,
     struct sl_memory_opts mem = {.planes = plane,
                                  .kv_type = o->kv_type,
                                  .max_tok = o->max_tok,
-                                 .n_seq = o->max_seq};
+                                 .n_seq = o->max_seq,
+                                 .n_draft = o->max_seq};
     struct sl_model_opts model = {.max_row = o->max_row,
                                   .max_seq = o->max_seq,
                                   .max_logit = o->max_row};

@@ -516,6 +516,54 @@ static void test_next_turn_is_cached(void **state)
     sl_engine_close(&none);
 }
 
+/* Every depth of drafting gives the answers of none, greedy and sampled, alone
+ * and together; and some drafts are right, so that accepting is tried too. */
+static void test_drafts_change_nothing(void **state)
+{
+    static struct answer plain[8], drafted;
+    struct sl_engine *with = engine;
+    uint32_t n_accept = 0;
+
+    (void)state;
+    for (uint32_t depth = 0; depth <= 7; depth += depth ? 3 : 1) {
+        struct sl_engine_opts eo;
+        struct sl_gen_opts o;
+        struct sl_gen_stats st;
+        struct sl_gen *g[8];
+        int32_t ids[100];
+
+        sl_engine_opts_init(&eo);
+        eo.n_thread = 2;
+        eo.pin = false;
+        eo.max_num_seqs = 3;
+        eo.max_num_batched_tokens = 40;
+        eo.max_model_len = 512;
+        eo.draft = depth ? SL_DRAFT_ALL : SL_DRAFT_OFF;
+        eo.draft_depth = depth;
+        engine = NULL;
+        assert_int_equal(sl_engine_open(&engine, DIR, &eo, NULL), 0);
+        for (int i = 0; i < 8; i++) {
+            make_opts(&o, ids, 1 + (size_t)i * 12, i);
+            o.max_tokens = 120;
+            g[i] = submit(&o);
+        }
+        for (int i = 0; i < 8; i++) {
+            collect(g[i], depth ? &drafted : &plain[i]);
+            if (depth)
+                assert_memory_equal(&drafted, &plain[i], sizeof(drafted));
+            sl_gen_stats(g[i], &st);
+            n_accept += st.n_accept;
+            assert_true(depth ? st.n_draft > 0 : st.n_draft == 0);
+            assert_int_equal(st.n_round + st.n_accept, st.n_output);
+            sl_gen_close(&g[i]);
+        }
+        sl_engine_close(&engine);
+    }
+    print_message("%u drafts accepted\n", n_accept);
+    assert_true(n_accept > 10);
+    engine = with;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -532,6 +580,7 @@ int main(void)
         cmocka_unit_test(test_cost),
         cmocka_unit_test(test_preempted_loses_nothing),
         cmocka_unit_test(test_next_turn_is_cached),
+        cmocka_unit_test(test_drafts_change_nothing),
     };
 
     return cmocka_run_group_tests(tests, open_engine, close_engine);
