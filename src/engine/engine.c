@@ -215,15 +215,12 @@ static int open_text(struct sl_engine *e, const char *dir, struct sl_err *err)
     int rc = sl_tokenizer_load(&e->tok, dir, &why);
 
     e->turn_id = -1;
-    e->n_vocab = e->weights->conf.vocab;
     if (rc == SL_ENOTFOUND && e->opts.dummy)
         return 0;
     if (rc)
         return sl_fail(err, (enum sl_code)rc, "%s", why.msg);
     if (!sl_tokenizer_find(e->tok, TURN, strlen(TURN), &e->turn_id))
         e->turn_id = -1;
-    e->n_vocab =
-        (uint32_t)sl_min(e->n_vocab, sl_tokenizer_n_ids(e->tok));
     return open_chat(e, dir, err);
 }
 
@@ -254,16 +251,11 @@ static int size_context(struct sl_engine *e, size_t page_bytes,
                         size_t other_bytes, struct sl_err *err)
 {
     struct sl_engine_opts *o = &e->opts;
-    uint32_t most = e->weights->conf.max_pos;
-    uint32_t len = o->max_model_len ? o->max_model_len : most;
+    uint32_t len = o->max_model_len ? o->max_model_len
+                                    : e->weights->conf.max_pos;
     uint64_t per_seq = (len + SL_KV_PAGE - 1) / SL_KV_PAGE;
     uint64_t pages = per_seq * o->max_num_seqs, fit;
 
-    if (len > most)
-        return sl_fail(err, SL_EARG,
-                       "--max-model-len is %u and the model was trained for "
-                       "%u tokens; lower it",
-                       len, most);
     fit = o->kv_pool_tokens ? o->kv_pool_tokens / SL_KV_PAGE
                             : affordable_pages(page_bytes, other_bytes);
     if (o->kv_pool_tokens || pages > fit)
@@ -379,6 +371,24 @@ static int check_opts(const struct sl_engine_opts *o, const char *path,
     return 0;
 }
 
+/* What can be refused without the weights, which may take minutes. */
+static int check_model(const struct sl_engine *e, const char *path,
+                       struct sl_err *err)
+{
+    struct sl_conf *c = NULL;
+    int rc = sl_mem_alloc(&c, 1, sizeof(*c), "config.json", err);
+
+    if (!rc)
+        rc = sl_conf_load(c, path, err);
+    if (!rc && e->opts.max_model_len > c->max_pos)
+        rc = sl_fail(err, SL_EARG,
+                     "--max-model-len is %u and the model was trained for %u "
+                     "tokens; lower it",
+                     e->opts.max_model_len, c->max_pos);
+    sl_mem_free(c);
+    return rc;
+}
+
 static int load(struct sl_engine *e, const char *path, struct sl_err *err)
 {
     struct sl_load_opts lo = {.dummy = e->opts.dummy,
@@ -387,14 +397,21 @@ static int load(struct sl_engine *e, const char *path, struct sl_err *err)
     int rc;
 
     sl_kern_init(&e->kern, e->opts.cpu_mask);
-    rc = sl_pool_open(&e->pool, e->opts.n_thread, e->opts.pin, err);
-    lo.pool = e->pool;
-    if (!rc)
-        rc = sl_weights_open(&e->weights, path, &lo, err);
+    rc = check_model(e, path, err);
     if (!rc)
         rc = read_defaults(&e->defaults, path, err);
     if (!rc)
         rc = open_text(e, path, err);
+    if (!rc)
+        rc = sl_pool_open(&e->pool, e->opts.n_thread, e->opts.pin, err);
+    lo.pool = e->pool;
+    if (!rc)
+        rc = sl_weights_open(&e->weights, path, &lo, err);
+    if (!rc)
+        e->n_vocab = e->weights->conf.vocab;
+    if (!rc && e->tok)
+        e->n_vocab =
+            (uint32_t)sl_min(e->n_vocab, sl_tokenizer_n_ids(e->tok));
     e->drafts = rc == 0 && e->weights->has_mtp && e->opts.draft != SL_DRAFT_OFF;
     e->max_logit = e->opts.max_num_seqs + (e->drafts ? DRAFT_LOGITS : 0);
     sl_speculate_init(&e->spec, e->opts.draft_depth);
