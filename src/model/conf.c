@@ -78,6 +78,12 @@ static uint32_t get_u32(struct reader *r, const char *key, uint32_t def,
 
     if (!r->rc)
         r->rc = sl_json_i64(&v, home(r, key), key, false, lo, hi, r->err);
+    /* Only the default can still be out of a range that depends on others. */
+    if (!r->rc && (v < lo || v > hi))
+        r->rc = sl_fail(r->err, SL_EFORMAT,
+                        "the field '%s' is missing, and %u, which that means, "
+                        "is not from %u to %u",
+                        key, def, lo, hi);
     return (uint32_t)v;
 }
 

@@ -354,6 +354,8 @@ static void test_refused(void **state)
         {"{\"num_experts\":4,\"num_experts_per_tok\":0}", SL_EFORMAT,
          "num_experts_per_tok"},
         {"{\"num_experts\":5000}", SL_EFORMAT, "5000"},
+        {"{\"num_experts\":6}", SL_EFORMAT,
+         "'num_experts_per_tok' is missing, and 8"},
         {"{\"num_experts\":4,\"num_experts_per_tok\":2,"
          "\"mlp_only_layers\":[4]}",
          SL_EUNSUP, "mlp_only_layers"},
