@@ -185,6 +185,8 @@ static int print_end(const struct run *r, const struct sl_answer *a,
     /* A file gets the answer and nothing else. */
     if (sl_term_is_tty(SL_STDOUT))
         rc = sl_out_str("\n", err);
+    else
+        sl_note("\n"); /* both may end on the same screen */
     if (!rc)
         sl_answer_note(a);
     return rc;
