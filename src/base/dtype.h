@@ -14,7 +14,14 @@
     X(F32, "fp32", 1, 4)                                                       \
     X(BF16, "bf16", 1, 2)                                                      \
     X(F16, "f16", 1, 2)                                                        \
-    X(FP8, "fp8", 1, 1) /* E4M3, scales beside it, only in files */
+    X(FP8, "fp8", 1, 1) /* E4M3, scales beside it */                           \
+    X(Q8_0, "q8_0", 32, 34)                                                    \
+    X(Q6_K, "q6_k", 256, 210)                                                  \
+    X(Q5_K, "q5_k", 256, 176)                                                  \
+    X(Q4_K, "q4_k", 256, 144)                                                  \
+    X(Q4_0, "q4_0", 32, 18)                                                    \
+    X(BFP8, "bfp8", 16, 17) /* Tenstorrent BFP8_b, along the row */            \
+    X(BFP4, "bfp4", 16, 9)
 
 enum sl_dtype {
 #define X(id, name, block, bytes) SL_##id,

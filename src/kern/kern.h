@@ -18,10 +18,11 @@
  *   exp, log, log1p, sin, cos, sigmoid, silu, softplus
  *               those of kern/math.h, never libm's
  *
- * Weights lie in groups of eight output rows: element (r, c) of a matrix with
- * `cols` columns is w[(r / 8 * cols + c) * 8 + r % 8]; the last group is padded
- * with zeros. So one vector holds a column of eight outputs, and the order of
- * additions of an output does not depend on the width of the vector.
+ * Weights in fp32, bf16 and fp8 lie in groups of eight output rows: element (r,
+ * c) of a matrix with `cols` columns is w[(r / 8 * cols + c) * 8 + r % 8]; the
+ * last group is padded with zeros. So one vector holds a column of eight
+ * outputs, and the order of additions of an output does not depend on the width
+ * of the vector. Groups of quantised weights are drawn in kern/quant.h.
  */
 #ifndef SL_KERN_KERN_H
 #define SL_KERN_KERN_H
@@ -29,10 +30,10 @@
 #include "base/base.h"
 #include "base/dtype.h"
 
-#define SL_GROUP 8     /* output rows that are interleaved */
-#define SL_TILE 16     /* state columns, and key positions, of one tile */
-#define SL_KV_PAGE 64  /* positions of one KV page */
-#define SL_KV_BLOCK 256 /* positions of one attention reduction: four pages */
+#define SL_GROUP 8       /* output rows that are interleaved */
+#define SL_TILE 16       /* state columns, and key positions, of one tile */
+#define SL_KV_PAGE 64    /* positions of one KV page */
+#define SL_KV_BLOCK 256  /* positions of one attention reduction: four pages */
 #define SL_FP8_BLOCK 128 /* columns that share a scale of an FP8 matrix */
 
 /* y[t * ldy + r] = chain over c of w(r, c) * x[t * ldx + c]
@@ -48,7 +49,64 @@ typedef void sl_mul_fn(float *restrict y, size_t ldy, const void *restrict w,
                        const float *restrict scale, const float *restrict x,
                        size_t ldx, size_t n_tok, size_t rows, size_t cols);
 
-/* y[c] = w(row, c), c < cols: one row back out of its group. */
+/* One row of activations as int8, for products with quantised weights. For each
+ * block of 32 elements, cols a multiple of 32:
+ *   amax   largest |x|
+ *   scale  amax / 127, one division
+ *   q[i]   x[i] / scale (a division), clamped to -127 .. 127, rounded to the
+ *          nearest integer, ties to even; never -128
+ *   sum[0], sum[1]   sums of q over columns 0 to 15 and 16 to 31
+ * scale = 0 (amax is 0 or so small that the quotient is): all q are 0. An
+ * infinity or a NaN in the block: scale is NaN, all q are 0, and so every
+ * product with the row is NaN.
+ * Writes cols elements of q, cols / 32 of scale, cols / 16 of sum. */
+typedef void sl_quant_act_fn(int8_t *restrict q, float *restrict scale,
+                             int16_t *restrict sum, const float *restrict x,
+                             size_t cols);
+
+/* Quantised rows. Row t is q + t * ld, scale + t * (ld / 32) and sum + t *
+ * (ld / 16); ld is a multiple of 32. */
+struct sl_qact {
+    const int8_t *q;
+    const float *scale;
+    const int16_t *sum;
+    size_t ld;
+};
+
+/* y[t * ldy + r] = product of row r of quantised weights and row t of x. w is
+ * the groups of kern/quant.h; cols is a multiple of 32, and of 256 for q4_k,
+ * q5_k and q6_k. Over blocks of 32 columns in rising order, acc from 0, a the
+ * scale of the block of x, q its integers, u the integers of the weights as
+ * they are stored, every sum of integers exact:
+ *
+ *   q8_0        i = sum (u - 128) q;        acc = fma(d * a, i, acc)
+ *   q4_0        i = sum (u - 8) q;          acc = fma(d * a, i, acc)
+ *   q4_k, q5_k  i = sum u q, s = sum q;     acc = fma((d * sc) * a, i, acc)
+ *                                           acc = fma(-(dmin * m), a * s, acc)
+ *   q6_k        i = sc0 * sum (u - 32) q over columns 0 to 15
+ *                 + sc1 * the same over 16 to 31;
+ *                                           acc = fma(d * a, i, acc)
+ *   bfp8        i0, i1 = sum (u - 128) q over columns 0 to 15, 16 to 31;
+ *               acc = fma(unit0 * a, i0, acc);  acc = fma(unit1 * a, i1, acc)
+ *               unit = 2^(e - 133), 0 for e = 0
+ *   bfp4        the same with u - 8 and 2^(e - 129)
+ *
+ * Products in front of the fma are rounded to fp32 each; d * sc, dmin * m are
+ * exact (11 bits times 6). The integers are exact in fp32, which ends at 2^24 =
+ * 16,777,216, whatever the bits of w, with |q| <= 127:
+ *   q8_0  32 * 128 * 127      =    520,192
+ *   q6_k  32 * 32 * 127 * 128 = 16,646,144
+ *   q5_k  32 * 31 * 127       =    125,984
+ *   bfp8  16 * 128 * 127      =    260,096, the others less
+ * q must be within -127 .. 127 and sum what it says. Writes rows values per t,
+ * not the padding. The value for one t does not depend on n_tok. */
+typedef void sl_mulq_fn(float *restrict y, size_t ldy, const void *restrict w,
+                        const struct sl_qact *x, size_t n_tok, size_t rows,
+                        size_t cols);
+
+/* y[c] = w(row, c), c < cols: one row back out of its group. Quantised types:
+ * the values of kern/quant.h, (d * sc) * u etc., each operation rounded; only
+ * the subtraction of q4_k and q5_k can be inexact. scale is NULL. */
 typedef void sl_row_fn(float *restrict y, const void *restrict w,
                        const float *restrict scale, size_t row, size_t cols);
 
@@ -145,8 +203,8 @@ struct sl_gdn {
     size_t ld_pend_k, ld_pend_d, ld_pend_decay;
 
     size_t n_firm, n_tent;
-    const float *k, *q; /* [dk] per row */
-    const float *v;     /* [16] per row */
+    const float *k, *q;             /* [dk] per row */
+    const float *v;                 /* [16] per row */
     const float *decay, *beta, *kq; /* one value per row */
     size_t ld_k, ld_q, ld_v, ld_decay, ld_beta, ld_kq;
     float *o; /* [16] per row */
@@ -204,9 +262,11 @@ typedef void sl_div_fn(float *y, const float *x, float l, size_t n);
 typedef size_t sl_argmax_fn(float *max, const float *x, size_t n);
 
 struct sl_kern {
-    const char *isa; /* of the fastest entries: "ref", "avx2", ... */
+    const char *isa;            /* of the fastest entries: "ref", "avx2", ... */
     sl_mul_fn *mul[SL_N_DTYPE]; /* NULL: no such weights */
     sl_row_fn *row[SL_N_DTYPE];
+    sl_mulq_fn *mulq[SL_N_DTYPE]; /* NULL: not a quantised type */
+    sl_quant_act_fn *quant_act;
     sl_rmsnorm_fn *rmsnorm;
     sl_gatednorm_fn *gatednorm_silu, *gatednorm_sigmoid;
     sl_l2norm_fn *l2norm;

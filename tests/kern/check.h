@@ -85,7 +85,7 @@ struct entry {
 
 /* One list per file, ends with a NULL name. */
 extern const struct entry mul_entries[], row_entries[], gdn_entries[],
-    attn_entries[];
+    attn_entries[], quant_entries[];
 
 /* bench.c */
 int bench(void);

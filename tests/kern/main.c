@@ -29,7 +29,8 @@ static const struct level levels[] = {
 };
 
 static const struct entry *const lists[] = {mul_entries, row_entries,
-                                            gdn_entries, attn_entries};
+                                            gdn_entries, attn_entries,
+                                            quant_entries};
 
 static struct check now; /* the running case, for the signal handler */
 static uint64_t seed = 1, i_case;

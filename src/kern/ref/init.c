@@ -8,4 +8,6 @@ void sl_kern_init_ref(struct sl_kern *k)
     sl_kern_init_ref_row(k);
     sl_kern_init_ref_gdn(k);
     sl_kern_init_ref_attn(k);
+    sl_kern_init_ref_quant_act(k);
+    sl_kern_init_ref_quant_mul(k);
 }

@@ -1,0 +1,245 @@
+/* kern/quant_pack.c - blocks of eight rows -> a group, and back; see quantise.h
+ *
+ * Both directions are one function per type that moves a unit of columns (32,
+ * or 256) of one row: `to` says which way. So they cannot disagree.
+ */
+#include <string.h>
+
+#include "kern/quant.h"
+#include "kern/quantise.h"
+
+enum way { PACK, UNPACK };
+
+static void move8(uint8_t *group, uint8_t *row, enum way to)
+{
+    if (to == PACK)
+        *group = *row;
+    else
+        *row = *group;
+}
+
+static void move16(uint16_t *group, uint16_t *row, enum way to)
+{
+    if (to == PACK)
+        *group = *row;
+    else
+        *row = *group;
+}
+
+/* The bits of `mask` at some place in one byte <-> in another. */
+static void move_bits(uint8_t *group, size_t shift_g, uint8_t *row,
+                      size_t shift_r, unsigned mask, enum way to)
+{
+    uint8_t *src = to == PACK ? row : group, *dst = to == PACK ? group : row;
+    size_t from = to == PACK ? shift_r : shift_g;
+    size_t at = to == PACK ? shift_g : shift_r;
+
+    *dst = (uint8_t)((*dst & ~(mask << at)) | (*src >> from & mask) << at);
+}
+
+/* Where column c of 32 lies in a vector of halves of bytes. */
+static uint8_t *nibble_at(uint8_t q[4][8][4], size_t r, size_t c)
+{
+    return &q[c % 16 / 4][r][c % 4];
+}
+
+static void unit_q8_0(void *group, void *row, size_t r, enum way to)
+{
+    struct sl_q8_0_group *g = group;
+    struct sl_q8_0_block *b = row;
+
+    move16(&g->d[r], &b->d, to);
+    for (size_t c = 0; c < 32; c++) {
+        uint8_t *u = &g->q[c / 4][r][c % 4];
+
+        if (to == PACK)
+            *u = (uint8_t)(b->q[c] + 128);
+        else
+            b->q[c] = (int8_t)(*u - 128);
+    }
+}
+
+static void unit_q4_0(void *group, void *row, size_t r, enum way to)
+{
+    struct sl_q4_0_group *g = group;
+    struct sl_q4_0_block *b = row;
+
+    move16(&g->d[r], &b->d, to);
+    for (size_t c = 0; c < 16; c++)
+        move8(nibble_at(g->q, r, c), &b->q[c], to);
+}
+
+/* The low four bits of 256 elements: those of a byte are 32 columns apart in a
+ * block, 16 in a group. */
+static void unit_k_nibbles(uint8_t q[8][4][8][4], uint8_t row[128], size_t r,
+                           enum way to)
+{
+    for (size_t i = 0; i < 256; i++) {
+        size_t b = i / 32, c = i % 32;
+
+        move_bits(nibble_at(q[b], r, c), c / 16 * 4, &row[b / 2 * 32 + c],
+                  b % 2 * 4, 15, to);
+    }
+}
+
+static void unit_q4_k(void *group, void *row, size_t r, enum way to)
+{
+    struct sl_q4_k_group *g = group;
+    struct sl_q4_k_block *b = row;
+
+    move16(&g->d[r], &b->d, to);
+    move16(&g->dmin[r], &b->dmin, to);
+    for (size_t i = 0; i < 12; i++)
+        move8(&g->s[i][r], &b->s[i], to);
+    unit_k_nibbles(g->q, b->q, r, to);
+}
+
+static void unit_q5_k(void *group, void *row, size_t r, enum way to)
+{
+    struct sl_q5_k_group *g = group;
+    struct sl_q5_k_block *b = row;
+
+    move16(&g->d[r], &b->d, to);
+    move16(&g->dmin[r], &b->dmin, to);
+    for (size_t i = 0; i < 12; i++)
+        move8(&g->s[i][r], &b->s[i], to);
+    unit_k_nibbles(g->q, b->q, r, to);
+    for (size_t i = 0; i < 256; i++) {
+        size_t c = i % 32;
+
+        move_bits(&g->h[i / 32][r][c % 4], c / 4, &b->h[c], i / 32, 1, to);
+    }
+}
+
+static void unit_q6_k(void *group, void *row, size_t r, enum way to)
+{
+    struct sl_q6_k_group *g = group;
+    struct sl_q6_k_block *b = row;
+
+    move16(&g->d[r], &b->d, to);
+    for (size_t i = 0; i < 16; i++)
+        move8((uint8_t *)&g->sc[i / 2][r][i % 2], (uint8_t *)&b->sc[i], to);
+    for (size_t i = 0; i < 256; i++) {
+        size_t half = i / 128, part = i / 32 % 4, l = i % 32;
+        size_t s = i / 32, c = i % 32;
+
+        move_bits(nibble_at(g->q[s], r, c), c / 16 * 4,
+                  &b->ql[64 * half + 32 * (part % 2) + l], part / 2 * 4, 15,
+                  to);
+        move_bits(&g->h[s][c / 16][r][c % 4], c % 16 / 4 * 2,
+                  &b->qh[32 * half + l], 2 * part, 3, to);
+    }
+}
+
+/* A sign and a magnitude of `width` bits <-> an offset number. */
+static uint8_t to_offset(unsigned code, unsigned width)
+{
+    unsigned m = code & ((1u << width) - 1), zero = 1u << width;
+
+    return (uint8_t)(code >> width ? zero - m : zero + m);
+}
+
+static unsigned from_offset(unsigned u, unsigned width)
+{
+    unsigned zero = 1u << width;
+
+    return u < zero ? zero | (zero - u) : u - zero;
+}
+
+static void unit_bfp8(void *group, void *row, size_t r, enum way to)
+{
+    struct sl_bfp8_group *g = group;
+    struct sl_bfp8_block *b = row;
+
+    for (size_t c = 0; c < 32; c++) {
+        uint8_t *u = &g->q[c / 4][r][c % 4], *q = &b[c / 16].q[c % 16];
+
+        move8(&g->e[c / 16][r], &b[c / 16].e, to);
+        if (to == PACK)
+            *u = to_offset(*q, 7);
+        else
+            *q = (uint8_t)from_offset(*u, 7);
+    }
+}
+
+static void unit_bfp4(void *group, void *row, size_t r, enum way to)
+{
+    struct sl_bfp4_group *g = group;
+    struct sl_bfp4_block *b = row;
+
+    for (size_t c = 0; c < 32; c++) {
+        uint8_t *u = nibble_at(g->q, r, c), *q = &b[c / 16].q[c % 16 / 2];
+        size_t at = c / 16 * 4, from = c % 2 * 4;
+
+        move8(&g->e[c / 16][r], &b[c / 16].e, to);
+        if (to == PACK)
+            *u = (uint8_t)((*u & ~(15u << at)) |
+                           (unsigned)to_offset(*q >> from & 15u, 3) << at);
+        else
+            *q = (uint8_t)((*q & ~(15u << from)) |
+                           (from_offset(*u >> at & 15u, 3) & 15u) << from);
+    }
+}
+
+typedef void unit_fn(void *group, void *row, size_t r, enum way to);
+
+/* The columns that one call moves. */
+static size_t unit_cols(enum sl_dtype t)
+{
+    return sl_max(sl_dtype_get(t)->block, SL_QBLOCK);
+}
+
+static unit_fn *unit_of(enum sl_dtype t)
+{
+    static unit_fn *const units[SL_N_DTYPE] = {
+        [SL_Q8_0] = unit_q8_0, [SL_Q6_K] = unit_q6_k, [SL_Q5_K] = unit_q5_k,
+        [SL_Q4_K] = unit_q4_k, [SL_Q4_0] = unit_q4_0, [SL_BFP8] = unit_bfp8,
+        [SL_BFP4] = unit_bfp4};
+
+    SL_CHECK(sl_quant_is(t));
+    return units[t];
+}
+
+/* A copy of the blocks of one unit, aligned for their structs. */
+struct unit {
+    unsigned char b[sizeof(struct sl_q6_k_block)] SL_ALIGNED(8);
+};
+
+void sl_quant_pack(enum sl_dtype t, void *group, const void *const rows[8],
+                   size_t cols)
+{
+    size_t unit = unit_cols(t), bytes = sl_dtype_bytes(t, unit);
+    unsigned char g[8 * sizeof(struct sl_q6_k_block)] SL_ALIGNED(8);
+    unit_fn *move = unit_of(t);
+
+    SL_CHECK(cols % unit == 0);
+    for (size_t i = 0; i < cols / unit; i++) {
+        memset(g, 0, sizeof(g));
+        for (size_t r = 0; r < 8; r++) {
+            struct unit row = {{0}};
+
+            if (rows[r])
+                memcpy(row.b, (const unsigned char *)rows[r] + i * bytes,
+                       bytes);
+            move(g, row.b, r, PACK);
+        }
+        memcpy((unsigned char *)group + i * 8 * bytes, g, 8 * bytes);
+    }
+}
+
+void sl_quant_unpack(enum sl_dtype t, void *row, const void *group, size_t r,
+                     size_t cols)
+{
+    size_t unit = unit_cols(t), bytes = sl_dtype_bytes(t, unit);
+    unsigned char g[8 * sizeof(struct sl_q6_k_block)] SL_ALIGNED(8);
+    unit_fn *move = unit_of(t);
+
+    SL_CHECK(r < 8 && cols % unit == 0);
+    for (size_t i = 0; i < cols / unit; i++) {
+        struct unit u = {{0}};
+
+        memcpy(g, (const unsigned char *)group + i * 8 * bytes, 8 * bytes);
+        move(g, u.b, r, UNPACK);
+        memcpy((unsigned char *)row + i * bytes, u.b, bytes);
+    }
+}
