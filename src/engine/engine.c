@@ -289,7 +289,11 @@ static int open_memory(struct sl_engine *e, struct sl_err *err)
         .kv_type = e->opts.kv_type == SL_KV_F32 ? SL_F32 : SL_BF16,
         .n_seq = e->opts.max_num_seqs,
         .n_slot = e->opts.max_num_seqs + 1};
-    struct sl_model_opts work = {.max_row = e->opts.max_num_batched_tokens,
+    /* Rows that waited for the draft head go through it at once. */
+    struct sl_model_opts work = {.max_row =
+                                     (uint32_t)sl_max(
+                                         e->opts.max_num_batched_tokens,
+                                         e->drafts ? SL_DRAFT_RING : 0),
                                  .max_seq = e->opts.max_num_seqs,
                                  .max_logit = e->max_logit};
     size_t other;

@@ -23,7 +23,7 @@ CONFIG = {
     "linear_key_head_dim": 16, "linear_value_head_dim": 16,
     "linear_conv_kernel_dim": 4, "max_position_embeddings": 4096,
     "rms_norm_eps": 1e-6, "tie_word_embeddings": True,
-    "mtp_num_hidden_layers": 0, "eos_token_id": 1202, "dtype": "bfloat16",
+    "mtp_num_hidden_layers": 1, "eos_token_id": 1202, "dtype": "bfloat16",
     "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0,
                         "partial_rotary_factor": 0.25},
 }
@@ -38,14 +38,15 @@ def shapes(c):
     conv = 2 * c["linear_num_key_heads"] * c["linear_key_head_dim"] + nv * dv
     yield "model.embed_tokens.weight", [v, h]
     yield "model.norm.weight", [h]
-    for i in range(c["num_hidden_layers"]):
-        p = f"model.layers.{i}."
+    n = c["num_hidden_layers"]
+    for i in range(n + c["mtp_num_hidden_layers"]):
+        p = f"model.layers.{i}." if i < n else "mtp.layers.0."
         yield p + "input_layernorm.weight", [h]
         yield p + "post_attention_layernorm.weight", [h]
         yield p + "mlp.gate_proj.weight", [f, h]
         yield p + "mlp.up_proj.weight", [f, h]
         yield p + "mlp.down_proj.weight", [h, f]
-        if (i + 1) % c["full_attention_interval"] == 0:
+        if i >= n or (i + 1) % c["full_attention_interval"] == 0:
             yield p + "self_attn.q_proj.weight", [2 * q, h]
             yield p + "self_attn.k_proj.weight", [kv, h]
             yield p + "self_attn.v_proj.weight", [kv, h]
@@ -62,6 +63,11 @@ def shapes(c):
         yield p + "linear_attn.dt_bias", [nv]
         yield p + "linear_attn.norm.weight", [dv]
         yield p + "linear_attn.out_proj.weight", [h, nv * dv]
+    if c["mtp_num_hidden_layers"]:
+        yield "mtp.fc.weight", [h, 2 * h]
+        yield "mtp.pre_fc_norm_embedding.weight", [h]
+        yield "mtp.pre_fc_norm_hidden.weight", [h]
+        yield "mtp.norm.weight", [h]
 
 
 def bf16(x):

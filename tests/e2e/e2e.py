@@ -10,7 +10,7 @@ import sys
 import traceback
 
 SLUICE = os.environ.get("SLUICE", "build/sluice")
-LIMIT_S = 120
+LIMIT_S = 300
 tests = []
 
 

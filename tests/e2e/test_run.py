@@ -18,7 +18,7 @@ from e2e import SLUICE, Run, check, done, test  # noqa: E402
 TMP = tempfile.TemporaryDirectory()
 MODEL = checkpoint.make(os.path.join(TMP.name, "model"))
 RAW = ["run", MODEL, "The loop", "--raw", "--max-tokens", "24"]
-LIMIT_S = 60  # for anything that is waited for
+LIMIT_S = 300  # for anything that is waited for
 
 
 def answer(*more, **how):
@@ -49,7 +49,9 @@ def same_bits_everywhere():
         check(len(want) == 24, want)
         for how in (["--threads", "1"], ["--threads", "3"], ["--no-pin"],
                     ["--cpu-mask", "ref"], ["--max-num-batched-tokens", "1"],
-                    ["--max-num-seqs", "4"], ["--max-model-len", "200"]):
+                    ["--max-num-seqs", "4"], ["--max-model-len", "200"],
+                    ["--speculate", "off"], ["--draft-depth", "1"],
+                    ["--draft-depth", "7"], ["--prefix-cache", "off"]):
             check(parse(*sampler, *how)["ids"] == want, how)
 
 
@@ -69,6 +71,9 @@ def json_object():
     check(len(j["ids"]) == j["usage"]["completion_tokens"] == 24, j)
     n = Run("tokenize", MODEL, "The loop", "--count").out
     check(j["usage"]["prompt_tokens"] == int(n), j)
+    check(j["drafts"]["accepted"] <= j["drafts"]["proposed"], j)
+    off = parse("--seed", "3", "--ignore-eos", "--speculate", "off")
+    check(off["ids"] == j["ids"] and off["drafts"]["proposed"] == 0, off)
     check(all(j["timings"][k] >= 0 for k in
               ("load_s", "queue_s", "prefill_s", "decode_s")), j)
 
