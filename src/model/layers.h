@@ -30,6 +30,7 @@ struct sl_work {
     float *logit, *weight, *xs, *egate, *eup, *ys, *shared_gate, *sy;
     uint32_t *pick, *slot, *first;
     struct sl_mul_job *job;
+    struct sl_act_space act; /* lent to the run */
     /* head */
     float *last; /* [max_logit][H] */
     float *logits; /* [max_logit][vocab] */

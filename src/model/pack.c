@@ -13,6 +13,7 @@
 
 #include "kern/kern.h"
 #include "kern/math.h"
+#include "kern/quantise.h"
 
 #define G SL_GROUP
 
@@ -384,11 +385,33 @@ static void dummy_group(const struct sl_pack_mat *m, size_t g,
     }
 }
 
-bool sl_pack_mat_groups(const struct sl_pack_mat *m, size_t g0, size_t g1)
+bool sl_pack_row(const struct sl_pack_mat *m, size_t row, float *out)
 {
     bool good = true;
     uint16_t table[256];
 
+    if (!m->src) {
+        dummy_table(table);
+        for (size_t c = 0; c < m->cols; c++)
+            out[c] = sl_bf16_f32(
+                table[mix(m->seed ^ (row * m->cols + c)) & 0xff]);
+        return true;
+    }
+    for (size_t c = 0; c < m->cols; c++) {
+        out[c] = value_at(m, row, c);
+        good &= is_finite(out[c]);
+    }
+    return good;
+}
+
+bool sl_pack_mat_groups(const struct sl_pack_mat *m, size_t g0, size_t g1,
+                        void *scratch)
+{
+    bool good = true;
+    uint16_t table[256];
+
+    if (sl_quant_is(m->type))
+        return sl_pack_quant_groups(m, g0, g1, scratch);
     if (!m->src) {
         dummy_table(table);
         for (size_t g = g0; g < g1; g++)

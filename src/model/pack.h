@@ -22,8 +22,8 @@ struct sl_pack_mat {
     const unsigned char *scale;
     enum sl_dtype scale_type; /* F32 or BF16 */
     struct sl_perm row_perm, col_perm;
-    enum sl_dtype type; /* in memory: F32, BF16 or FP8 */
-    void *dst;          /* [ceil(rows / 8)][cols][8] */
+    enum sl_dtype type; /* in memory: F32, BF16, FP8 or a quantised one */
+    void *dst;          /* groups of eight rows */
     float *dst_scale;   /* FP8: [ceil(rows / 8)][ceil(cols / 128)] */
     uint64_t seed;
 };
@@ -32,9 +32,21 @@ struct sl_pack_mat {
  * order of heads would part elements that share a scale. Ignores `type`. */
 enum sl_dtype sl_pack_type(const struct sl_pack_mat *m);
 
+/* Bytes of work space that packing a piece of this matrix takes. */
+size_t sl_pack_scratch(const struct sl_pack_mat *m);
+
 /* Pack groups g0 to g1 - 1. False when a source element or scale is not finite;
- * the groups are then still written. */
-bool sl_pack_mat_groups(const struct sl_pack_mat *m, size_t g0, size_t g1);
+ * the groups are then still written. scratch: sl_pack_scratch bytes, aligned
+ * for floats. */
+bool sl_pack_mat_groups(const struct sl_pack_mat *m, size_t g0, size_t g1,
+                        void *scratch);
+
+/* The same for a quantised type (pack_quant.c). */
+bool sl_pack_quant_groups(const struct sl_pack_mat *m, size_t g0, size_t g1,
+                          void *scratch);
+
+/* Row `row` of the internal order as numbers; false when one is not finite. */
+bool sl_pack_row(const struct sl_pack_mat *m, size_t row, float *out);
 
 /* The first element or scale of these groups that is not finite, in the file's
  * bytes; NULL when there is none. */

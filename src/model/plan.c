@@ -7,6 +7,8 @@
  */
 #include "model/plan.h"
 
+#include "model/dtypes.h"
+
 #include "base/mem.h"
 #include "kern/kern.h"
 
@@ -296,9 +298,11 @@ void sl_plan_mat(struct sl_plan *p, struct sl_mat *out,
                                    .col_perm = s->col_perm};
     if (!find_mat(p, s, it))
         return;
+    it->mat.type = sl_dtypes_get(p->types, class, p->w->conf.tied, cols,
+                                 it->mat.type);
     it->src_bytes = rows * cols * sl_dtype_get(it->mat.src_type)->bytes;
-    reserve(p, &it->offset, class, groups * SL_GROUP * cols,
-            sl_dtype_get(it->mat.type)->bytes);
+    reserve(p, &it->offset, class, groups * SL_GROUP,
+            sl_dtype_bytes(it->mat.type, cols));
     if (it->mat.type == SL_FP8)
         reserve(p, &it->scale_offset, class, groups * blocks(cols),
                 sizeof(float));

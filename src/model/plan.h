@@ -38,6 +38,7 @@ struct sl_plan {
     struct sl_weights *w; /* conf is filled */
     struct sl_ckpt *ckpt; /* NULL: dummy weights */
     uint64_t dummy_seed;
+    enum sl_dtype_plan types;
     struct sl_item *item;
     size_t n_item, cap_item;
     size_t bytes; /* of the reservation */

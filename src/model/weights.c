@@ -52,6 +52,8 @@ struct load {
     size_t n_piece;
     uint64_t total;           /* bytes of source, or of the result of a dummy */
     _Atomic uint64_t done;    /* the same */
+    unsigned char *scratch;   /* [n_thread][scratch_bytes], to quantise */
+    size_t scratch_bytes;
     _Atomic size_t first_bad; /* lowest piece that is not finite */
 };
 
@@ -109,6 +111,10 @@ static int cut(struct load *l, struct sl_err *err)
         size_t step = it->out_mat ? piece_groups(it) : 1;
         size_t end = it->out_mat ? groups(it->mat.rows) : 1;
 
+        if (it->out_mat)
+            l->scratch_bytes =
+                sl_max(l->scratch_bytes,
+                       sl_round_up(sl_pack_scratch(&it->mat), SL_LINE));
         for (size_t g = 0; g < end; g += step) {
             struct piece *p = &l->piece[l->n_piece++];
 
@@ -117,7 +123,8 @@ static int cut(struct load *l, struct sl_err *err)
         }
     }
     SL_ASSERT(l->n_piece == n);
-    return 0;
+    return sl_mem_alloc(&l->scratch, sl_pool_n_thread(l->opts->pool),
+                        l->scratch_bytes, "room to quantise", err);
 }
 
 /* Tell the system about the source rows of a piece, in runs that lie together
@@ -170,7 +177,8 @@ static void pack_piece(void *ctx, size_t i, unsigned w)
     if (i + 1 < l->n_piece)
         advise(l, p + 1, sl_ckpt_want);
     if (it->out_mat)
-        good = sl_pack_mat_groups(&it->mat, p->g0, p->g1);
+        good = sl_pack_mat_groups(&it->mat, p->g0, p->g1,
+                                  l->scratch + w * l->scratch_bytes);
     else
         good = sl_pack_vec(&it->vec);
     advise(l, p, sl_ckpt_drop);
@@ -256,7 +264,8 @@ static int alloc_tables(struct sl_weights *w, struct sl_err *err)
 static int load(struct sl_weights *w, const char *dir,
                 const struct sl_load_opts *opts, struct sl_err *err)
 {
-    struct sl_plan plan = {.w = w, .dummy_seed = opts->dummy_seed};
+    struct sl_plan plan = {
+        .w = w, .dummy_seed = opts->dummy_seed, .types = opts->plan};
     struct load l = {.plan = &plan, .opts = opts, .first_bad = SIZE_MAX};
     int rc = sl_conf_load(&w->conf, dir, err);
 
@@ -273,6 +282,7 @@ static int load(struct sl_weights *w, const char *dir,
     if (!rc)
         rc = pack_all(&l, err);
     sl_mem_free(l.piece);
+    sl_mem_free(l.scratch);
     sl_plan_deinit(&plan);
     sl_ckpt_close(&plan.ckpt);
     return rc;

@@ -76,7 +76,11 @@ enum sl_weight_class {
     SL_W_EXPERT,
     SL_W_MTP,
     SL_W_SMALL, /* norms, convolutions, gates, router */
+    SL_N_WEIGHT_CLASS
 };
+
+/* Types of the weights in memory, see model/dtypes.h. */
+enum sl_dtype_plan { SL_PLAN_AUTO, SL_PLAN_Q8, SL_PLAN_Q4, SL_PLAN_BFP4 };
 
 /* Told how far loading is, from the loading thread; total > 0. */
 typedef void sl_progress_fn(void *ctx, uint64_t done_bytes,
@@ -84,6 +88,7 @@ typedef void sl_progress_fn(void *ctx, uint64_t done_bytes,
 
 struct sl_load_opts {
     struct sl_pool *pool; /* borrowed for the call */
+    enum sl_dtype_plan plan;
     bool dummy;           /* random weights of the right shapes: no files but
                              config.json are read */
     uint64_t dummy_seed;

@@ -5,6 +5,7 @@
  */
 #include "model/layers.h"
 
+#include "kern/quant.h"
 #include "ops/mul.h"
 
 /* Gives out one array after the other; without an arena it only counts. */
@@ -83,6 +84,26 @@ static void cut_experts(struct cutter *k, struct sl_work *w,
     w->job = cut(k, 2 * (size_t)c->n_expert + 4, sizeof(*w->job));
 }
 
+/* Room for the inputs of any sl_mul_run as int8. */
+static void cut_act(struct cutter *k, struct sl_act_space *a,
+                    const struct sl_conf *c, size_t rows, size_t logit_rows)
+{
+    size_t widest = sl_max((size_t)c->n_head * c->head_dim,
+                           (size_t)c->n_val * c->val_dim);
+    size_t slots = rows * c->n_used, n;
+
+    widest = sl_max(widest, sl_max(c->ffn, 2 * (size_t)c->hidden));
+    n = rows * widest;
+    if (c->n_expert > 0)
+        n = sl_max(n, slots * sl_max(c->hidden, c->expert_ffn) +
+                          rows * sl_max(c->hidden, c->shared_ffn));
+    n = sl_max(n, logit_rows * c->hidden);
+    a->n = sl_round_up(n, SL_QBLOCK);
+    a->q = cut(k, a->n, sizeof(*a->q));
+    a->scale = cut(k, a->n / SL_QBLOCK, sizeof(*a->scale));
+    a->sum = cut(k, a->n / (SL_QBLOCK / 2), sizeof(*a->sum));
+}
+
 static void cut_work(struct cutter *k, struct sl_work *w, const struct sl_conf *c,
                      unsigned n_thread, const struct sl_model_opts *o)
 {
@@ -100,6 +121,7 @@ static void cut_work(struct cutter *k, struct sl_work *w, const struct sl_conf *
     w->gate = cut_f(k, rows * ffn);
     w->up = cut_f(k, rows * ffn);
     cut_experts(k, w, c, rows);
+    cut_act(k, &w->act, c, rows, o->max_logit);
     w->last = cut_f(k, (size_t)o->max_logit * c->hidden);
     w->logits = cut_f(k, (size_t)o->max_logit * c->vocab);
 }
@@ -119,5 +141,6 @@ void sl_work_cut(struct sl_model *m, unsigned n_thread)
     struct cutter k = {.arena = &m->arena};
 
     cut_work(&k, &m->work, m->c, n_thread, &m->opts);
+    m->run.act = m->work.act;
     SL_CHECK(!sl_arena_failed(&m->arena));
 }

@@ -3,8 +3,14 @@
  * A task is a run of output rows of one job, all its tokens. With one token the
  * weights are read once and the memory is the limit, so a task is a stretch of
  * weights long enough for the prefetcher and short enough to balance.
+ *
+ * Products with quantised weights take two regions: rows of inputs to int8,
+ * then the products. Jobs with the same input (q, k, v; gate and up) follow each
+ * other and share the converted rows.
  */
 #include "ops/mul.h"
+
+#include "kern/quant.h"
 
 #define TASK_BYTES (128u << 10) /* of weights; chosen, not measured */
 #define MIN_ROWS 32             /* four groups hide the latency of a chain */
@@ -15,6 +21,71 @@ struct ctx {
     const struct sl_mul_job *jobs;
     size_t n;
 };
+
+/* ---------------------------------------------------- inputs as int8 */
+
+static bool is_quantised(const struct sl_run *r, const struct sl_mul_job *j)
+{
+    return r->kern->mulq[j->w->type] != NULL;
+}
+
+static bool same_input(const struct sl_mul_job *a, const struct sl_mul_job *b)
+{
+    return a->x == b->x && a->ldx == b->ldx && a->n_tok == b->n_tok &&
+           a->w->cols == b->w->cols;
+}
+
+/* Give the input of every quantised job its place. n_act is the number of rows
+ * it adds: none when the job before has the same. Returns all rows. */
+static size_t place_inputs(const struct sl_run *r, struct sl_mul_job *jobs,
+                           size_t n)
+{
+    const struct sl_act_space *a = &r->act;
+    const struct sl_mul_job *last = NULL;
+    size_t used = 0, rows = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        struct sl_mul_job *j = &jobs[i];
+        size_t cols = j->w->cols;
+
+        j->first_act = rows;
+        j->n_act = 0;
+        if (!is_quantised(r, j))
+            continue;
+        if (last && same_input(last, j)) {
+            j->q = last->q;
+            continue;
+        }
+        j->q = (struct sl_qact){.q = a->q + used,
+                                .scale = a->scale + used / SL_QBLOCK,
+                                .sum = a->sum + used / (SL_QBLOCK / 2),
+                                .ld = cols};
+        j->n_act = j->n_tok;
+        rows += j->n_tok;
+        used += j->n_tok * cols;
+        SL_CHECK(used <= a->n);
+        last = j;
+    }
+    return rows;
+}
+
+static void act_task(void *ctx, size_t i, unsigned worker)
+{
+    const struct ctx *c = ctx;
+    const struct sl_act_space *a = &c->r->act;
+    const struct sl_mul_job *j = c->jobs;
+    size_t at;
+
+    (void)worker;
+    while (i >= j->first_act + j->n_act)
+        j++;
+    at = (size_t)(j->q.q - a->q) + (i - j->first_act) * j->q.ld;
+    c->r->kern->quant_act(a->q + at, a->scale + at / SL_QBLOCK,
+                          a->sum + at / (SL_QBLOCK / 2),
+                          j->x + (i - j->first_act) * j->ldx, j->q.ld);
+}
+
+/* -------------------------------------------------------- the products */
 
 /* Rows of one task of this matrix, a multiple of the group. */
 static size_t task_rows(const struct sl_mat *w)
@@ -62,6 +133,11 @@ static void mul_task(void *ctx, size_t i, unsigned worker)
 
     (void)worker;
     p += sl_dtype_bytes(w->type, row * w->cols);
+    if (is_quantised(c->r, j)) {
+        c->r->kern->mulq[w->type](j->y + row, j->ldy, p, &j->q, j->n_tok, rows,
+                                  w->cols);
+        return;
+    }
     c->r->kern->mul[w->type](j->y + row, j->ldy, p, scale, j->x, j->ldx,
                              j->n_tok, rows, w->cols);
 }
@@ -69,10 +145,12 @@ static void mul_task(void *ctx, size_t i, unsigned worker)
 void sl_mul_run(const struct sl_run *r, struct sl_mul_job *jobs, size_t n)
 {
     struct ctx c = {.r = r, .jobs = jobs, .n = n};
-    size_t total = 0;
+    size_t total = 0, rows = place_inputs(r, jobs, n);
 
+    if (rows > 0)
+        sl_pool_run(r->pool, act_task, &c, rows);
     for (size_t i = 0; i < n; i++) {
-        SL_ASSERT(r->kern->mul[jobs[i].w->type]);
+        SL_ASSERT(is_quantised(r, &jobs[i]) || r->kern->mul[jobs[i].w->type]);
         jobs[i].first_task = total;
         total += n_tasks(&jobs[i]);
     }

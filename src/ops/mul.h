@@ -2,7 +2,8 @@
  *
  * Several products that are ready at the same time run as one parallel region
  * (the projections of a layer, the experts of a step), because every region
- * costs a barrier.
+ * costs a barrier. Against quantised weights inputs are int8: each is converted
+ * once, before the products that share it.
  */
 #ifndef SL_OPS_MUL_H
 #define SL_OPS_MUL_H
@@ -16,7 +17,9 @@ struct sl_mul_job {
     size_t ldx, n_tok;
     float *y; /* [n_tok][ldy], w->rows written */
     size_t ldy;
-    size_t first_task; /* private: filled by sl_mul_run */
+    /* Private, filled by sl_mul_run. */
+    size_t first_task, first_act, n_act;
+    struct sl_qact q;
 };
 
 /* y = w x for every job. Jobs may have different inputs; outputs do not

@@ -19,9 +19,18 @@
 typedef const float *sl_gather_fn(void *ctx, const float *x, size_t n_tok,
                                   size_t cols);
 
+/* Room for inputs as int8, when weights are quantised (kern.h, sl_qact). */
+struct sl_act_space {
+    int8_t *q;      /* [n] */
+    float *scale;   /* [n / 32] */
+    int16_t *sum;   /* [n / 16] */
+    size_t n;       /* elements of all inputs of one sl_mul_run */
+};
+
 struct sl_run {
     struct sl_pool *pool;       /* borrowed */
     const struct sl_kern *kern; /* borrowed */
+    struct sl_act_space act;    /* n = 0: no quantised weights */
     sl_gather_fn *gather;
     void *gather_ctx;
 };
