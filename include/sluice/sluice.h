@@ -49,6 +49,11 @@ enum sl_kv_type { SL_KV_BF16, SL_KV_F32 };
  * anyway, so this changes the time of an answer and never its text. */
 enum sl_draft_who { SL_DRAFT_OFF, SL_DRAFT_GREEDY, SL_DRAFT_ALL };
 
+/* Types of the weights in memory: those of the files, or quantised while they
+ * are loaded. */
+enum sl_weight_plan { SL_WEIGHTS_AUTO, SL_WEIGHTS_Q8, SL_WEIGHTS_Q4,
+                      SL_WEIGHTS_BFP4 };
+
 struct sl_engine_opts {
     uint32_t n_thread;       /* 0: one per physical core */
     bool pin;                /* bind workers to cores */
@@ -58,6 +63,7 @@ struct sl_engine_opts {
     uint32_t max_num_batched_tokens; /* rows of one step */
     uint64_t kv_pool_tokens; /* tokens of all sequences; 0: chosen to fit */
     enum sl_kv_type kv_type;
+    enum sl_weight_plan weights;
     bool prefix_cache;       /* keep what was read for later prompts */
     uint64_t prefix_cache_bytes; /* for recurrent states; 0: a part of memory */
     enum sl_draft_who draft; /* with the model's MTP head, if it has one */

@@ -89,10 +89,11 @@ enum sl_opt_type {
     X(KV_DTYPE, CHOICE, SL_OPT_V_ENGINE, "kv-dtype", "--kv-cache-dtype",       \
       "bf16|fp32|auto=bf16|bfloat16=bf16|float32=fp32", 0, 0, "bf16",          \
       "Type of the stored keys and values.")                                   \
-    X(DTYPE, CHOICE, SL_OPT_V_ENGINE, "dtype", "", "auto|bfloat16", 0, 0,      \
-      "auto",                                                                  \
+    X(DTYPE, CHOICE, SL_OPT_V_ENGINE, "dtype", "",                             \
+      "auto|bfloat16|q8|q4|bfp4", 0, 0, "auto",                                \
       "Type of the weights: auto takes each tensor as it is stored; bfloat16 " \
-      "refuses a model that is not stored so.")                                \
+      "refuses a model that is not stored so; the others quantise while "      \
+      "loading.")                                                              \
     X(LOAD_FORMAT, CHOICE, SL_OPT_V_ENGINE, "load-format", "", "auto|dummy",   \
       0, 0, "auto",                                                            \
       "dummy makes random weights from config.json alone, for measurements.")  \

@@ -34,6 +34,9 @@ static void engine_opts(struct sl_engine_opts *eo, const struct sl_opts *o)
 {
     /* In the order of the option's words: all, ref, avx2. */
     static const uint32_t mask[] = {UINT32_MAX, 0, 1};
+    static const enum sl_weight_plan weights[] = {
+        SL_WEIGHTS_AUTO, SL_WEIGHTS_AUTO, SL_WEIGHTS_Q8, SL_WEIGHTS_Q4,
+        SL_WEIGHTS_BFP4};
     static const enum sl_draft_who who[] = {SL_DRAFT_ALL, SL_DRAFT_OFF,
                                             SL_DRAFT_GREEDY};
     const struct sl_opt_value *v = o->value;
@@ -51,6 +54,7 @@ static void engine_opts(struct sl_engine_opts *eo, const struct sl_opts *o)
     eo->prefix_cache_bytes = (uint64_t)(v[SL_OPT_PREFIX_CACHE_GIB].f * 0x1p30);
     eo->draft = who[v[SL_OPT_SPECULATE].i];
     eo->draft_depth = (uint32_t)v[SL_OPT_DRAFT_DEPTH].i; /* auto is 0 */
+    eo->weights = weights[v[SL_OPT_DTYPE].i];
     eo->dummy = v[SL_OPT_LOAD_FORMAT].i;
     eo->chat_template = v[SL_OPT_CHAT_TEMPLATE].s;
 }

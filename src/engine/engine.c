@@ -395,7 +395,11 @@ static int check_model(const struct sl_engine *e, const char *path,
 
 static int load(struct sl_engine *e, const char *path, struct sl_err *err)
 {
+    /* In the order of enum sl_weight_plan. */
+    static const enum sl_dtype_plan plan[] = {SL_PLAN_AUTO, SL_PLAN_Q8,
+                                              SL_PLAN_Q4, SL_PLAN_BFP4};
     struct sl_load_opts lo = {.dummy = e->opts.dummy,
+                              .plan = plan[e->opts.weights],
                               .progress = e->opts.progress,
                               .progress_ctx = e->opts.progress_ctx};
     int rc;

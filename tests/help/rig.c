@@ -40,6 +40,7 @@ void rig_open(struct rig *r, const char *dir, const struct rig *share,
     die_on(sl_pool_open(&r->pool, o->n_thread, false, &err), &err);
     sl_kern_init(&r->kern, o->cpu_mask);
     load.pool = r->pool;
+    load.plan = o->plan;
     if (share)
         r->w = share->w;
     else

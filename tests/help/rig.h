@@ -17,6 +17,7 @@ struct rig_opts {
     unsigned n_thread;
     unsigned cpu_mask;
     enum sl_dtype kv_type;
+    enum sl_dtype_plan plan; /* of weights that are not lent */
     uint32_t max_row, max_seq, max_tent, max_tok, n_slot;
 };
 

@@ -121,7 +121,8 @@ static void try_packed(const struct oracle *o, uint64_t *seed)
     free(tok);
 }
 
-static void run_model(const char *model, enum sl_dtype kv, uint64_t seed)
+static void run_model(const char *model, enum sl_dtype kv,
+                      enum sl_dtype_plan plan, uint64_t seed)
 {
     static const struct {
         unsigned threads;
@@ -138,6 +139,7 @@ static void run_model(const char *model, enum sl_dtype kv, uint64_t seed)
     rig_opts_init(&opts);
     opts.cpu_mask = 0;
     opts.kv_type = kv;
+    opts.plan = plan;
     rig_open(&r, dir, NULL, &opts);
     o.tok = random_tokens(N_TOK, r.w->conf.vocab, &seed);
     o.bytes = (size_t)N_TOK * r.w->conf.vocab * sizeof(float);
@@ -207,10 +209,15 @@ int main(int argc, char **argv)
     static const struct {
         const char *model;
         enum sl_dtype kv;
-    } run[] = {{"dense-r1-f32", SL_F32}, {"dense-r2", SL_F32},
-               {"dense-r2", SL_BF16},    {"dense-r3", SL_BF16},
-               {"moe-r2", SL_BF16},      {"fp8", SL_F32},
-               {"nested", SL_BF16}};
+        enum sl_dtype_plan plan;
+    } run[] = {{"dense-r1-f32", SL_F32, SL_PLAN_AUTO},
+               {"dense-r2", SL_F32, SL_PLAN_AUTO},
+               {"dense-r2", SL_BF16, SL_PLAN_Q8},
+               {"dense-r3", SL_BF16, SL_PLAN_AUTO},
+               {"moe-r2", SL_BF16, SL_PLAN_AUTO},
+               {"moe-r2", SL_BF16, SL_PLAN_BFP4},
+               {"fp8", SL_F32, SL_PLAN_AUTO},
+               {"nested", SL_BF16, SL_PLAN_Q4}};
     int64_t seed = 1;
 
     if (argc > 1 &&
@@ -218,7 +225,8 @@ int main(int argc, char **argv)
         return 2;
     printf("seed %lld\n", (long long)seed);
     for (size_t i = 0; i < SL_COUNTOF(run); i++)
-        run_model(run[i].model, run[i].kv, (uint64_t)seed + i);
+        run_model(run[i].model, run[i].kv, run[i].plan,
+                  (uint64_t)seed + i);
     run_long("dense-r1-f32", (uint64_t)seed);
     printf("%u passed, %u failed\n", n_pass, n_fail);
     return n_fail != 0;
