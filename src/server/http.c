@@ -1,0 +1,756 @@
+/* server/http.c - connections on libevent's bufferevents; see http.h
+ *
+ * Deadlines. One timer per connection. It is set when a request begins and is
+ * not moved by each byte that comes, so a client that sends one byte now and
+ * then gains nothing: the head has one deadline, and a body has a new one only
+ * for each SL_HTTP_BODY_STEP bytes.
+ */
+#include "server/http.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/event.h>
+#include <event2/listener.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <strings.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/machine.h"
+#include "base/mem.h"
+#include "base/utf8.h"
+#include "server/error.h"
+#include "server/tls.h"
+
+/* A benchmark opens a thousand connections in one instant. */
+#define BACKLOG 4096
+
+/* Bytes of later requests that are kept while one is being answered; more stay
+ * with the kernel, and then only a failed write shows that the client left. */
+#define MAX_AHEAD ((size_t)256 << 10)
+
+/* A stream with so many bytes waiting for its reader is full, and is written
+ * again when fewer than FULL_LOW wait. */
+#define FULL ((size_t)256 << 10)
+#define FULL_LOW ((size_t)16 << 10)
+
+/* libevent writes 16 KiB at a time by default, which would tear events. */
+#define WRITE_ONCE ((size_t)1 << 20)
+
+/* No new connections for a while when the process has no descriptors left. */
+#define ACCEPT_PAUSE_MS 100
+
+enum state { IDLE, HEAD, BODY, BUSY, LINGER };
+
+struct conn {
+    struct conn *prev, *next; /* in h->conns */
+    struct sl_http *h;
+    struct bufferevent *bev;
+    struct event *timer;
+    enum state state;
+    bool keep;      /* after this reply */
+    bool chunked;   /* the reply is */
+    bool in_read;   /* the reading loop runs: do not enter it again */
+    bool dead;      /* to be freed when the reading loop ends */
+    bool closing;   /* close when all is written */
+    bool eof;       /* the client will send no more */
+    bool full;
+    size_t body_mark; /* bytes of the body when its deadline was set */
+    uint64_t last_write_ns;
+    struct sl_message msg;
+    struct sl_exchange x;
+    struct sl_buf extra; /* header lines of the next reply */
+};
+
+struct sl_http {
+    struct event_base *base;
+    struct evconnlistener *listener;
+    struct event *resume; /* accepting again */
+    struct sl_http_opts opts;
+    struct conn *conns;
+    uint32_t n_conn;
+    uint16_t port;
+    bool draining;
+};
+
+void sl_http_limits_init(struct sl_http_limits *l)
+{
+    *l = (struct sl_http_limits){
+        .max_body = (size_t)64 << 20,
+        .max_conn = 8192,
+        .header_ms = 10000,
+        .body_ms = 60000,
+        .idle_ms = 90000, /* benchmarks reuse connections after 60 s */
+        .write_ms = 60000,
+        .linger_ms = 5000,
+        .heartbeat_ms = 10000,
+    };
+}
+
+static struct conn *conn_of(struct sl_exchange *x)
+{
+    return (struct conn *)((char *)x - offsetof(struct conn, x));
+}
+
+/* ----------------------------------------------------------------- deadlines */
+
+static struct timeval to_tv(uint32_t ms)
+{
+    return (struct timeval){.tv_sec = ms / 1000,
+                            .tv_usec = (suseconds_t)(ms % 1000) * 1000};
+}
+
+static void set_timer(struct conn *c, uint32_t ms)
+{
+    struct timeval tv = to_tv(ms);
+
+    if (ms)
+        event_add(c->timer, &tv);
+    else
+        event_del(c->timer);
+}
+
+static void enter(struct conn *c, enum state s)
+{
+    const struct sl_http_limits *l = &c->h->opts.limits;
+
+    c->state = s;
+    switch (s) {
+    case IDLE:
+        set_timer(c, l->idle_ms);
+        break;
+    case HEAD:
+        set_timer(c, l->header_ms);
+        break;
+    case BODY:
+        c->body_mark = c->msg.body.len;
+        set_timer(c, l->body_ms);
+        break;
+    case BUSY:
+        set_timer(c, 0);
+        break;
+    case LINGER:
+        set_timer(c, l->linger_ms);
+        break;
+    }
+}
+
+/* ------------------------------------------------------------- end of a life */
+
+static void free_conn(struct conn *c)
+{
+    struct sl_http *h = c->h;
+
+    if (c->prev)
+        c->prev->next = c->next;
+    else
+        h->conns = c->next;
+    if (c->next)
+        c->next->prev = c->prev;
+    h->n_conn--;
+    if (c->bev)
+        bufferevent_free(c->bev);
+    if (c->timer)
+        event_free(c->timer);
+    sl_message_deinit(&c->msg);
+    sl_buf_deinit(&c->extra);
+    sl_mem_free(c);
+}
+
+static void drop(struct conn *c)
+{
+    if (c->in_read)
+        c->dead = true;
+    else
+        free_conn(c);
+}
+
+static void tell_ended(struct conn *c)
+{
+    if (c->h->opts.ended)
+        c->h->opts.ended(c->h->opts.ctx, &c->x);
+}
+
+/* The client has left, or must leave. */
+static void hang_up(struct conn *c)
+{
+    if (c->dead)
+        return;
+    if (c->state == BUSY) {
+        c->x.is_gone = true;
+        if (c->x.gone)
+            c->x.gone(&c->x);
+        tell_ended(c);
+    }
+    drop(c);
+}
+
+/* --------------------------------------------------------------- the request */
+
+static void random_id(char *out)
+{
+    snprintf(out, SL_HTTP_ID_LEN, "%016llx%016llx",
+             (unsigned long long)sl_machine_random(),
+             (unsigned long long)sl_machine_random());
+}
+
+static void take_id(struct sl_exchange *x)
+{
+    const char *s = sl_message_header(x->msg, "X-Request-Id");
+    size_t n = s ? strlen(s) : 0;
+
+    x->has_id = n > 0 && n <= SL_HTTP_ID_LEN;
+    for (size_t i = 0; i < n && x->has_id; i++)
+        x->has_id = s[i] > ' ' && s[i] < 0x7f && s[i] != '"' && s[i] != '\\';
+    if (x->has_id)
+        memcpy(x->id, s, n + 1);
+    else
+        random_id(x->id);
+}
+
+static int hex(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* The target's path, decoded; one slash for several in front, none behind. */
+static void take_path(struct sl_exchange *x)
+{
+    const char *s = sl_message_target(x->msg);
+    size_t n = strcspn(s, "?#"), out = 0;
+
+    x->path[0] = 0;
+    /* "http://host/path" of a proxy's client. */
+    if (!strncasecmp(s, "http://", 7) || !strncasecmp(s, "https://", 8)) {
+        const char *slash = strchr(strstr(s, "://") + 3, '/');
+
+        s = slash ? slash : "/";
+        n = strcspn(s, "?#");
+    }
+    for (size_t i = 0; i < n; i++) {
+        char c = s[i];
+
+        if (out + 1 >= sizeof(x->path))
+            return;
+        if (c == '%' && i + 2 < n && hex(s[i + 1]) >= 0 && hex(s[i + 2]) >= 0) {
+            c = (char)(hex(s[i + 1]) * 16 + hex(s[i + 2]));
+            i += 2;
+        }
+        if (c == 0)
+            return;
+        if (c == '/' && out == 1 && x->path[0] == '/')
+            continue;
+        x->path[out++] = c;
+    }
+    while (out > 1 && x->path[out - 1] == '/')
+        out--;
+    if (sl_utf8_valid(x->path, out) != out)
+        out = 0;
+    x->path[out] = 0;
+}
+
+static void begin_exchange(struct conn *c)
+{
+    struct sl_exchange *x = &c->x;
+    char peer[sizeof(x->peer)];
+
+    memcpy(peer, x->peer, sizeof(peer));
+    *x = (struct sl_exchange){.msg = &c->msg, .begun_ns = sl_clock_ns()};
+    memcpy(x->peer, peer, sizeof(peer));
+    take_id(x);
+    take_path(x);
+    sl_buf_reset(&c->extra);
+    c->full = false;
+    enter(c, BUSY);
+}
+
+/* A request that is refused before it is whole. */
+static void refuse(struct conn *c, int status, const char *why)
+{
+    begin_exchange(c);
+    c->keep = false;
+    sl_error_reply(&c->x, status, NULL, NULL, "%s", why);
+}
+
+static void handle(struct conn *c)
+{
+    c->keep = c->msg.keep && !c->h->draining;
+    begin_exchange(c);
+    c->h->opts.handle(c->h->opts.ctx, &c->x);
+}
+
+/* Where the message is, the connection is. */
+static void follow(struct conn *c)
+{
+    static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
+
+    if (c->msg.state == SL_MESSAGE_BAD) {
+        refuse(c, c->msg.status, c->msg.why);
+        return;
+    }
+    if (c->state == IDLE && c->msg.begun)
+        enter(c, HEAD);
+    if (c->state == HEAD && c->msg.state == SL_MESSAGE_BODY)
+        enter(c, BODY);
+    if (c->state == BODY && c->msg.body.len - c->body_mark >= SL_HTTP_BODY_STEP)
+        enter(c, BODY);
+    if (c->msg.expects && c->msg.body.len == 0)
+        bufferevent_write(c->bev, go_on, sizeof(go_on) - 1);
+    c->msg.expects = false;
+    if (c->msg.state == SL_MESSAGE_DONE)
+        handle(c);
+}
+
+/* Feed what has come, until a request is being answered. */
+static void read_some(struct conn *c)
+{
+    struct evbuffer *in = bufferevent_get_input(c->bev);
+
+    if (c->in_read)
+        return;
+    c->in_read = true;
+    while (!c->dead && c->state < BUSY && evbuffer_get_length(in) > 0) {
+        struct evbuffer_iovec v;
+        size_t n;
+
+        if (evbuffer_peek(in, -1, NULL, &v, 1) < 1)
+            break;
+        n = sl_message_feed(&c->msg, v.iov_base, v.iov_len);
+        evbuffer_drain(in, n);
+        follow(c);
+    }
+    if (!c->dead && c->state == LINGER)
+        evbuffer_drain(in, evbuffer_get_length(in));
+    c->in_read = false;
+    if (c->dead)
+        free_conn(c);
+}
+
+/* ----------------------------------------------------------------- call-backs */
+
+static void on_read(struct bufferevent *bev, void *arg)
+{
+    (void)bev;
+    read_some(arg);
+}
+
+/* All that will be said was said, and the kernel has it. */
+static void end_writing(struct conn *c)
+{
+    if (c->eof) {
+        drop(c);
+        return;
+    }
+    /* TLS has no half-closed state worth waiting for. */
+    if (!c->h->opts.tls)
+        shutdown(bufferevent_getfd(c->bev), SHUT_WR);
+    c->closing = false;
+    enter(c, LINGER);
+    read_some(c);
+}
+
+static void close_when_written(struct conn *c)
+{
+    c->closing = true;
+    c->state = LINGER;
+    set_timer(c, 0); /* the write deadline holds until all is sent */
+    /* on_write runs at the low mark, which must be the very end now. */
+    bufferevent_setwatermark(c->bev, EV_WRITE, 0, 0);
+    if (evbuffer_get_length(bufferevent_get_output(c->bev)) == 0)
+        end_writing(c);
+}
+
+static void on_write(struct bufferevent *bev, void *arg)
+{
+    struct conn *c = arg;
+    size_t left = evbuffer_get_length(bufferevent_get_output(bev));
+
+    if (c->closing && left == 0) {
+        end_writing(c);
+        return;
+    }
+    if (c->full && c->state == BUSY && left <= FULL_LOW) {
+        c->full = false;
+        if (c->x.ready)
+            c->x.ready(&c->x);
+    }
+}
+
+static void on_event(struct bufferevent *bev, short what, void *arg)
+{
+    struct conn *c = arg;
+
+    if (what & BEV_EVENT_CONNECTED)
+        return;
+    /* The end of file behind a request that was answered: let the answer go. */
+    if ((what & BEV_EVENT_EOF) && c->state != BUSY &&
+        evbuffer_get_length(bufferevent_get_output(bev)) > 0) {
+        c->eof = true;
+        bufferevent_disable(bev, EV_READ);
+        close_when_written(c);
+        return;
+    }
+    hang_up(c);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+    struct conn *c = arg;
+
+    (void)fd;
+    (void)what;
+    switch (c->state) {
+    case HEAD:
+        refuse(c, 408, "the headers did not come in time");
+        break;
+    case BODY:
+        refuse(c, 408, "the body did not come in time");
+        break;
+    case BUSY: {
+        uint32_t ms = c->h->opts.limits.heartbeat_ms;
+        uint64_t idle = (sl_clock_ns() - c->last_write_ns) / 1000000;
+
+        /* A blank line is no event, and every parser skips it. */
+        if (idle + 1 >= ms &&
+            evbuffer_get_length(bufferevent_get_output(c->bev)) == 0)
+            sl_http_write(&c->x, "\n", 1);
+        set_timer(c, idle + 1 >= ms ? ms : ms - (uint32_t)idle);
+        break;
+    }
+    case IDLE:
+    case LINGER:
+        drop(c);
+        break;
+    }
+}
+
+/* ------------------------------------------------------------------ accepting */
+
+static void name_peer(struct conn *c, const struct sockaddr *sa)
+{
+    const struct sockaddr_in *v4 = (const void *)sa;
+    const struct sockaddr_in6 *v6 = (const void *)sa;
+
+    if (sa->sa_family == AF_INET)
+        inet_ntop(AF_INET, &v4->sin_addr, c->x.peer, sizeof(c->x.peer));
+    else if (sa->sa_family == AF_INET6)
+        inet_ntop(AF_INET6, &v6->sin6_addr, c->x.peer, sizeof(c->x.peer));
+}
+
+static struct bufferevent *make_bev(struct sl_http *h, evutil_socket_t fd)
+{
+    if (h->opts.tls)
+        return sl_tls_accept(h->opts.tls, h->base, fd);
+    return bufferevent_socket_new(h->base, fd, BEV_OPT_CLOSE_ON_FREE);
+}
+
+static void set_up(struct conn *c)
+{
+    struct timeval tv = to_tv(c->h->opts.limits.write_ms);
+
+    bufferevent_setcb(c->bev, on_read, on_write, on_event, c);
+    bufferevent_setwatermark(c->bev, EV_READ, 0, MAX_AHEAD);
+    bufferevent_setwatermark(c->bev, EV_WRITE, FULL_LOW, 0);
+    bufferevent_set_max_single_write(c->bev, WRITE_ONCE);
+    bufferevent_set_timeouts(c->bev, NULL,
+                             c->h->opts.limits.write_ms ? &tv : NULL);
+    bufferevent_enable(c->bev, EV_READ | EV_WRITE);
+    enter(c, IDLE);
+}
+
+static void on_accept(struct evconnlistener *l, evutil_socket_t fd,
+                      struct sockaddr *sa, int len, void *arg)
+{
+    struct sl_http *h = arg;
+    struct conn *c = NULL;
+    int on = 1;
+
+    (void)l;
+    (void)len;
+    if (h->n_conn >= h->opts.limits.max_conn ||
+        sl_mem_alloc(&c, 1, sizeof(*c), "a connection", NULL)) {
+        sl_log(SL_LOG_WARN, "connection=refused open=%u", h->n_conn);
+        evutil_closesocket(fd);
+        return;
+    }
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    c->h = h;
+    c->next = h->conns;
+    if (h->conns)
+        h->conns->prev = c;
+    h->conns = c;
+    h->n_conn++;
+    sl_message_init(&c->msg, h->opts.limits.max_body);
+    sl_buf_init(&c->extra, SL_HTTP_MAX_REPLY_HEAD);
+    name_peer(c, sa);
+    c->timer = evtimer_new(h->base, on_timer, c);
+    c->bev = c->timer ? make_bev(h, fd) : NULL;
+    if (!c->bev) {
+        evutil_closesocket(fd);
+        free_conn(c);
+        return;
+    }
+    set_up(c);
+}
+
+static void on_accept_error(struct evconnlistener *l, void *arg)
+{
+    struct sl_http *h = arg;
+    struct timeval tv = to_tv(ACCEPT_PAUSE_MS);
+
+    sl_log(SL_LOG_ERROR, "accept=failed errno=%d open=%u", errno, h->n_conn);
+    evconnlistener_disable(l);
+    event_add(h->resume, &tv);
+}
+
+static void on_resume(evutil_socket_t fd, short what, void *arg)
+{
+    struct sl_http *h = arg;
+
+    (void)fd;
+    (void)what;
+    evconnlistener_enable(h->listener);
+}
+
+static uint16_t port_of(evutil_socket_t fd)
+{
+    struct sockaddr_storage ss;
+    socklen_t n = sizeof(ss);
+
+    if (getsockname(fd, (struct sockaddr *)&ss, &n))
+        return 0;
+    if (ss.ss_family == AF_INET6)
+        return ntohs(((struct sockaddr_in6 *)&ss)->sin6_port);
+    return ntohs(((struct sockaddr_in *)&ss)->sin_port);
+}
+
+static int listen_on(struct sl_http *h, struct sl_err *err)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
+                             .ai_flags = AI_PASSIVE | AI_ADDRCONFIG};
+    struct addrinfo *found = NULL;
+    char port[8];
+    int rc;
+
+    snprintf(port, sizeof(port), "%u", h->opts.port);
+    rc = getaddrinfo(h->opts.host, port, &hints, &found);
+    if (rc)
+        return sl_fail(err, SL_EARG,
+                       "the host '%.200s' is not known here: %s; give an "
+                       "address of this machine, or 127.0.0.1",
+                       h->opts.host, gai_strerror(rc));
+    for (struct addrinfo *a = found; a && !h->listener; a = a->ai_next)
+        h->listener = evconnlistener_new_bind(
+            h->base, on_accept, h,
+            LEV_OPT_CLOSE_ON_FREE | LEV_OPT_REUSEABLE | LEV_OPT_CLOSE_ON_EXEC,
+            BACKLOG, a->ai_addr, (int)a->ai_addrlen);
+    rc = errno;
+    freeaddrinfo(found);
+    if (!h->listener)
+        return sl_fail_errno(err, rc, "listening on %.200s port %u",
+                             h->opts.host, h->opts.port);
+    evconnlistener_set_error_cb(h->listener, on_accept_error);
+    h->port = port_of(evconnlistener_get_fd(h->listener));
+    return 0;
+}
+
+int sl_http_open(struct sl_http **out, struct event_base *base,
+                 const struct sl_http_opts *opts, struct sl_err *err)
+{
+    struct sl_http *h = NULL;
+    int rc = sl_mem_alloc(&h, 1, sizeof(*h), "the HTTP server", err);
+
+    if (rc)
+        return rc;
+    h->base = base;
+    h->opts = *opts;
+    h->resume = evtimer_new(base, on_resume, h);
+    rc = h->resume ? listen_on(h, err)
+                   : sl_fail(err, SL_ENOMEM, "no memory is left for a timer");
+    if (rc) {
+        sl_http_close(&h);
+        return rc;
+    }
+    *out = h;
+    return 0;
+}
+
+void sl_http_close(struct sl_http **ph)
+{
+    struct sl_http *h = *ph;
+
+    *ph = NULL;
+    if (!h)
+        return;
+    while (h->conns)
+        hang_up(h->conns);
+    if (h->listener)
+        evconnlistener_free(h->listener);
+    if (h->resume)
+        event_free(h->resume);
+    sl_mem_free(h);
+}
+
+uint16_t sl_http_port(const struct sl_http *h)
+{
+    return h->port;
+}
+
+uint32_t sl_http_n_conn(const struct sl_http *h)
+{
+    return h->n_conn;
+}
+
+void sl_http_drain(struct sl_http *h)
+{
+    struct conn *next;
+
+    h->draining = true;
+    for (struct conn *c = h->conns; c; c = next) {
+        next = c->next;
+        c->keep = false;
+        /* The client may just be sending: it sees a close and tries again. */
+        if (c->state == IDLE && !c->closing &&
+            evbuffer_get_length(bufferevent_get_output(c->bev)) == 0)
+            drop(c);
+    }
+}
+
+/* ------------------------------------------------------------------ the reply */
+
+void sl_http_header(struct sl_exchange *x, const char *name, const char *value)
+{
+    sl_buf_fmt(&conn_of(x)->extra, "%s: %s\r\n", name, value);
+}
+
+/* Without these a browser hides the reply from its page; errors need them too.
+ */
+static const char cors[] =
+    "Access-Control-Allow-Origin: *\r\n"
+    "Access-Control-Expose-Headers: X-Request-Id, Retry-After\r\n";
+
+static void write_head(struct conn *c, int status, const char *type,
+                       int64_t len)
+{
+    struct evbuffer *out = bufferevent_get_output(c->bev);
+    struct sl_exchange *x = &c->x;
+
+    x->status = status;
+    evbuffer_add_printf(out, "HTTP/1.1 %d %s\r\nServer: sluice/%s\r\n", status,
+                        http_status_str((enum http_status)status), SL_VERSION);
+    evbuffer_add_printf(out, "X-Request-Id: %s\r\n", x->id);
+    evbuffer_add(out, cors, sizeof(cors) - 1);
+    if (type)
+        evbuffer_add_printf(out, "Content-Type: %s\r\n", type);
+    if (len >= 0 && status != 204)
+        evbuffer_add_printf(out, "Content-Length: %lld\r\n", (long long)len);
+    else if (c->chunked)
+        evbuffer_add_printf(out, "Transfer-Encoding: chunked\r\n");
+    evbuffer_add_printf(out, "Connection: %s\r\n",
+                        c->keep ? "keep-alive" : "close");
+    if (!c->extra.failed && c->extra.len)
+        evbuffer_add(out, c->extra.p, c->extra.len);
+    evbuffer_add(out, "\r\n", 2);
+    sl_buf_reset(&c->extra);
+    c->last_write_ns = sl_clock_ns();
+}
+
+static void end_exchange(struct conn *c)
+{
+    tell_ended(c);
+    sl_message_reset(&c->msg);
+    c->x.gone = NULL;
+    c->x.ready = NULL;
+    enter(c, IDLE);
+    if (c->keep) {
+        read_some(c);
+        return;
+    }
+    close_when_written(c);
+}
+
+static bool is_head(const struct conn *c)
+{
+    return c->msg.state == SL_MESSAGE_DONE &&
+           c->msg.parser.method == HTTP_HEAD;
+}
+
+void sl_http_reply(struct sl_exchange *x, int status, const char *type,
+                   const char *body, size_t len)
+{
+    struct conn *c = conn_of(x);
+
+    SL_CHECK(c->state == BUSY && !x->streams);
+    write_head(c, status, type, (int64_t)len);
+    if (len && !is_head(c))
+        evbuffer_add(bufferevent_get_output(c->bev), body, len);
+    x->n_sent += len;
+    end_exchange(c);
+}
+
+void sl_http_stream(struct sl_exchange *x, int status, const char *type)
+{
+    struct conn *c = conn_of(x);
+
+    SL_CHECK(c->state == BUSY && !x->streams);
+    /* HTTP/1.0 knows no chunks: there the end of the connection ends it. */
+    c->chunked = c->msg.parser.http_minor >= 1;
+    c->keep = c->keep && c->chunked;
+    write_head(c, status, type, -1);
+    x->streams = true;
+    set_timer(c, c->h->opts.limits.heartbeat_ms);
+}
+
+void sl_http_write(struct sl_exchange *x, const char *p, size_t len)
+{
+    struct conn *c = conn_of(x);
+    struct evbuffer *out = bufferevent_get_output(c->bev);
+
+    SL_CHECK(c->state == BUSY && x->streams);
+    if (len == 0 || is_head(c))
+        return;
+    if (c->chunked)
+        evbuffer_add_printf(out, "%zx\r\n", len);
+    evbuffer_add(out, p, len);
+    if (c->chunked)
+        evbuffer_add(out, "\r\n", 2);
+    x->n_sent += len;
+    c->last_write_ns = sl_clock_ns();
+    c->full = evbuffer_get_length(out) > FULL;
+}
+
+void sl_http_end(struct sl_exchange *x)
+{
+    struct conn *c = conn_of(x);
+
+    SL_CHECK(c->state == BUSY && x->streams);
+    if (c->chunked && !is_head(c))
+        evbuffer_add(bufferevent_get_output(c->bev), "0\r\n\r\n", 5);
+    c->chunked = false;
+    end_exchange(c);
+}
+
+void sl_http_abort(struct sl_exchange *x)
+{
+    struct conn *c = conn_of(x);
+    struct linger now = {.l_onoff = 1, .l_linger = 0};
+
+    x->gone = NULL;
+    setsockopt(bufferevent_getfd(c->bev), SOL_SOCKET, SO_LINGER, &now,
+               sizeof(now));
+    hang_up(c);
+}
+
+bool sl_http_is_full(const struct sl_exchange *x)
+{
+    return ((const struct conn *)((const char *)x - offsetof(struct conn, x)))
+        ->full;
+}

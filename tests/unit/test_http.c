@@ -1,0 +1,671 @@
+/* The HTTP layer with a hostile client: requests cut anywhere, too large, too
+ * slow, pipelined, abandoned; replies whole and in pieces.
+ *
+ * Client and server share one thread: the client's sockets do not block, and
+ * the server's loop is turned by hand until what is expected has come.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <arpa/inet.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "server/error.h"
+#include "server/http.h"
+
+#define LIMIT_S 20.0 /* for anything that is awaited */
+
+/* -------------------------------------------------------------- the message */
+
+/* All that a program can see of a message, as text. */
+static void dump(struct sl_buf *out, const struct sl_message *m)
+{
+    sl_buf_fmt(out, "%d %d %d\n", m->state, m->status, m->keep);
+    if (m->state != SL_MESSAGE_DONE)
+        return;
+    sl_buf_fmt(out, "%s %s\n", sl_message_method(m), sl_message_target(m));
+    for (uint32_t i = 0; i < m->n_line; i++)
+        sl_buf_fmt(out, "[%s]=[%s]\n", m->head.p + m->line[i].name,
+                   m->head.p + m->line[i].value);
+    sl_buf_add(out, m->body.p ? m->body.p : "", m->body.len);
+}
+
+/* Every message in `text`, fed in pieces of `step` bytes. */
+static void run_message(struct sl_buf *out, const char *text, size_t len,
+                        size_t step)
+{
+    static struct sl_message m;
+    size_t at = 0;
+
+    sl_message_init(&m, 1000);
+    while (at < len) {
+        size_t n = sl_min(step, len - at);
+        size_t used = sl_message_feed(&m, text + at, n);
+
+        at += used;
+        if (m.state == SL_MESSAGE_DONE || m.state == SL_MESSAGE_BAD) {
+            dump(out, &m);
+            if (m.state == SL_MESSAGE_BAD)
+                break;
+            sl_message_reset(&m);
+        } else {
+            assert_int_equal(used, n);
+        }
+    }
+    sl_message_deinit(&m);
+}
+
+static const struct {
+    const char *text;
+    const char *want; /* the beginning of the dump */
+} messages[] = {
+    {"GET / HTTP/1.1\r\n\r\n", "2 0 1\nGET /\n"},
+    {"GET / HTTP/1.0\r\n\r\n", "2 0 0\nGET /\n"},
+    {"\r\nGET /a?b=c HTTP/1.1\r\nHost: x\r\nEmpty:\r\nLast: y z \r\n\r\n",
+     "2 0 1\nGET /a?b=c\n[Host]=[x]\n[Empty]=[]\n[Last]=[y z"},
+    {"POST /x HTTP/1.1\r\nContent-Length: 5\r\n\r\nhelloGET /2 HTTP/1.1\r\n"
+     "Connection: close\r\n\r\n",
+     "2 0 1\nPOST /x\n[Content-Length]=[5]\nhello2 0 0\nGET /2\n"},
+    {"POST /x HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3;a=b\r\nabc\r\n"
+     "2\r\nde\r\n0\r\nTrailer: t\r\n\r\nGET /2 HTTP/1.1\r\n\r\n",
+     "2 0 1\nPOST /x\n[Transfer-Encoding]=[chunked]\nabcde2 0 1\nGET /2\n"},
+    {"GET / HTTP/1.1\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
+     "\r\nGET /2 HTTP/1.1\r\n\r\n",
+     "2 0 1\nGET /\n[Connection]=[Upgrade, HTTP2-Settings]\n[Upgrade]=[h2c]\n"
+     "2 0 1\nGET /2\n"},
+    {"POST / HTTP/1.1\r\nContent-Length: 1001\r\n\r\n", "3 413 0\n"},
+    {"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nfff\r\n", ""},
+    {"GET / HTTP/1.1\r\nHost : x\r\n\r\n", "3 400 0\n"},
+    {"GET / HTTP/2.0\r\n\r\n", "3 505 0\n"},
+    {"BREW / HTTP/1.1\r\n\r\n", "3 400 0\n"},
+    {"hello", "3 400 0\n"},
+    {"\x16\x03\x01\x02", "3 400 0\n"},
+    {"POST / HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", "3 501"},
+    {"POST / HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n", "3 "},
+    {"POST / HTTP/1.1\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\n",
+     "3 400 0\n"},
+    {"POST / HTTP/1.1\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n",
+     "3 400 0\n"},
+    {"POST / HTTP/1.1\r\nContent-Length: -3\r\n\r\n", "3 400 0\n"},
+    {"POST / HTTP/1.1\r\nContent-Length: 99999999999999999999\r\n\r\n", "3 4"},
+    {"POST / HTTP/1.1\r\nExpect: tea\r\n\r\n", "3 417 0\n"},
+};
+
+static void cut_anywhere(void **state)
+{
+    struct sl_buf whole, cut;
+
+    (void)state;
+    sl_buf_init(&whole, 1 << 20);
+    sl_buf_init(&cut, 1 << 20);
+    for (size_t i = 0; i < SL_COUNTOF(messages); i++) {
+        const char *t = messages[i].text, *want = messages[i].want;
+        size_t n = strlen(t);
+
+        sl_buf_reset(&whole);
+        run_message(&whole, t, n, n);
+        if (*want && strncmp(whole.p, want, strlen(want)))
+            fail_msg("case %zu:\n%s\nwanted\n%s", i, whole.p, want);
+        for (size_t step = 1; step < n; step++) {
+            sl_buf_reset(&cut);
+            run_message(&cut, t, n, step);
+            assert_int_equal(cut.len, whole.len);
+            if (cut.len)
+                assert_memory_equal(cut.p, whole.p, whole.len);
+        }
+    }
+    sl_buf_deinit(&whole);
+    sl_buf_deinit(&cut);
+}
+
+/* --------------------------------------------------------------- the server */
+
+static struct event_base *base;
+static struct sl_http *http;
+static struct {
+    int n_handled, n_gone, n_ended, n_ready;
+    struct sl_exchange *x; /* of /wait: answered by the test */
+    char path[520];
+    size_t n_body;
+} seen;
+
+static void on_gone(struct sl_exchange *x)
+{
+    assert_ptr_equal(x, seen.x);
+    seen.n_gone++;
+    seen.x = NULL;
+}
+
+static void on_ready(struct sl_exchange *x)
+{
+    (void)x;
+    seen.n_ready++;
+}
+
+static void handle(void *ctx, struct sl_exchange *x)
+{
+    (void)ctx;
+    seen.n_handled++;
+    snprintf(seen.path, sizeof(seen.path), "%s", x->path);
+    seen.n_body = x->msg->body.len;
+    if (!strcmp(x->path, "/wait")) {
+        seen.x = x;
+        x->gone = on_gone;
+        x->ready = on_ready;
+    } else if (!strcmp(x->path, "/error")) {
+        sl_error_reply(x, 404, NULL, "p", "no \"%s\"", "thing");
+    } else {
+        sl_http_reply(x, 200, "text/plain", x->path, strlen(x->path));
+    }
+}
+
+static void on_ended(void *ctx, const struct sl_exchange *x)
+{
+    (void)ctx;
+    assert_true(x->status != 0 || x->is_gone);
+    seen.n_ended++;
+}
+
+static void start(const struct sl_http_limits *l)
+{
+    struct sl_http_opts o = {.host = "127.0.0.1",
+                             .limits = *l,
+                             .handle = handle,
+                             .ended = on_ended};
+    struct sl_err err = {0};
+
+    memset(&seen, 0, sizeof(seen));
+    base = event_base_new();
+    if (sl_http_open(&http, base, &o, &err))
+        fail_msg("%s", err.msg);
+}
+
+static void stop(void)
+{
+    sl_http_close(&http);
+    event_base_free(base);
+}
+
+static void start_plain(void)
+{
+    struct sl_http_limits l;
+
+    sl_http_limits_init(&l);
+    l.max_body = 100000;
+    start(&l);
+}
+
+static int dial(void)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET,
+                            .sin_port = htons(sl_http_port(http)),
+                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+    fcntl(fd, F_SETFL, O_NONBLOCK);
+    return fd;
+}
+
+static void turn(void)
+{
+    event_base_loop(base, EVLOOP_NONBLOCK);
+}
+
+static void say_n(int fd, const char *p, size_t n)
+{
+    uint64_t t0 = sl_clock_ns();
+
+    while (n > 0 && sl_clock_s(t0, sl_clock_ns()) < LIMIT_S) {
+        ssize_t k = send(fd, p, n, MSG_NOSIGNAL);
+
+        if (k < 0 && errno != EAGAIN)
+            return; /* the server has had enough */
+        if (k > 0) {
+            p += k;
+            n -= (size_t)k;
+        }
+        turn();
+    }
+}
+
+static void say(int fd, const char *s)
+{
+    say_n(fd, s, strlen(s));
+}
+
+static char got[1 << 20];
+static size_t n_got;
+
+/* Read until `end` has come, or, with NULL, until the server closes. Returns
+ * false when the connection was reset. */
+static bool hear(int fd, const char *end)
+{
+    uint64_t t0 = sl_clock_ns();
+
+    n_got = 0;
+    got[0] = 0;
+    while (sl_clock_s(t0, sl_clock_ns()) < LIMIT_S) {
+        ssize_t k = recv(fd, got + n_got, sizeof(got) - 1 - n_got, 0);
+
+        turn();
+        if (k == 0) {
+            if (end)
+                fail_msg("closed before '%s':\n%s", end, got);
+            return true;
+        }
+        if (k < 0 && errno == EAGAIN)
+            continue;
+        if (k < 0)
+            return false;
+        n_got += (size_t)k;
+        got[n_got] = 0;
+        if (end && strstr(got, end))
+            return true;
+    }
+    fail_msg("no '%s' in time; got:\n%s", end ? end : "end", got);
+    return false;
+}
+
+static void until(const int *n, int want)
+{
+    uint64_t t0 = sl_clock_ns();
+
+    while (*n < want && sl_clock_s(t0, sl_clock_ns()) < LIMIT_S)
+        turn();
+    assert_int_equal(*n, want);
+}
+
+static void has(const char *s)
+{
+    if (!strstr(got, s))
+        fail_msg("no '%s' in:\n%s", s, got);
+}
+
+static void replies(void **state)
+{
+    int fd;
+
+    (void)state;
+    start_plain();
+    fd = dial();
+    say(fd, "GET /one HTTP/1.1\r\nX-Request-Id: abc-1\r\n\r\n");
+    hear(fd, "/one");
+    has("HTTP/1.1 200 OK\r\n");
+    has("X-Request-Id: abc-1\r\n");
+    has("Content-Length: 4\r\n");
+    has("Connection: keep-alive\r\n");
+    has("Access-Control-Allow-Origin: *\r\n");
+    /* The same connection again; HEAD has no body. */
+    say(fd, "HEAD /two HTTP/1.1\r\nX-Request-Id: bad id\r\n\r\n"
+            "GET //three/%41%2fb/?q HTTP/1.1\r\n\r\n");
+    hear(fd, "/three/A/b");
+    has("Content-Length: 4\r\n");
+    assert_null(strstr(got, "/two"));
+    assert_null(strstr(got, "bad id"));
+    say(fd, "GET /error HTTP/1.1\r\nConnection: close\r\n\r\n");
+    assert_true(hear(fd, NULL));
+    has("HTTP/1.1 404 Not Found\r\n");
+    has("Connection: close\r\n");
+    has("\r\n\r\n{\"error\":{\"message\":\"no \\\"thing\\\"\",\"type\":"
+        "\"not_found_error\",\"param\":\"p\",\"code\":null}}");
+    close(fd);
+    fd = dial();
+    say(fd, "GET /old HTTP/1.0\r\n\r\n");
+    assert_true(hear(fd, NULL));
+    has("/old");
+    close(fd);
+    assert_int_equal(seen.n_ended, 5);
+    stop();
+}
+
+static void pipelined(void **state)
+{
+    char *one, *two;
+    int fd;
+
+    (void)state;
+    start_plain();
+    fd = dial();
+    say(fd, "GET /wait HTTP/1.1\r\n\r\nGET /b HTTP/1.1\r\n\r\n"
+            "POST /c HTTP/1.1\r\nContent-Length: 3\r\n\r\nxyzGET /d ");
+    until(&seen.n_handled, 1);
+    say(fd, "HTTP/1.1\r\n\r\n");
+    for (int i = 0; i < 20; i++)
+        turn();
+    assert_int_equal(seen.n_handled, 1);
+    assert_int_equal(seen.n_gone, 0);
+    sl_http_reply(seen.x, 200, "text/plain", "first", 5);
+    hear(fd, "/d");
+    one = strstr(got, "first");
+    two = strstr(got, "/b");
+    assert_true(one && two && one < two && strstr(two, "/c"));
+    assert_int_equal(seen.n_handled, 4);
+    close(fd);
+    stop();
+}
+
+static void reset(int fd)
+{
+    struct linger now = {.l_onoff = 1, .l_linger = 0};
+
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+    close(fd);
+}
+
+static void client_leaves(void **state)
+{
+    int fd;
+
+    (void)state;
+    start_plain();
+    for (int how = 0; how < 4; how++) {
+        fd = dial();
+        say(fd, "GET /wait HTTP/1.1\r\n\r\n");
+        until(&seen.n_handled, how + 1);
+        if (how & 1) /* bytes of a next request are no end of file */
+            say(fd, "GET /next HTT");
+        for (int i = 0; i < 20; i++)
+            turn();
+        assert_int_equal(seen.n_gone, how);
+        if (how & 2)
+            reset(fd);
+        else
+            close(fd);
+        until(&seen.n_gone, how + 1);
+        assert_int_equal(sl_http_n_conn(http), 0);
+    }
+    /* Half a request, and gone. */
+    fd = dial();
+    say(fd, "POST /x HTTP/1.1\r\nContent-Length: 10\r\n\r\nabc");
+    close(fd);
+    for (int i = 0; i < 50 && sl_http_n_conn(http); i++)
+        turn();
+    assert_int_equal(sl_http_n_conn(http), 0);
+    assert_int_equal(seen.n_handled, 4);
+    assert_int_equal(seen.n_ended, 4);
+    stop();
+}
+
+static void refusals(void **state)
+{
+    static char big[1 << 20];
+    int fd;
+
+    (void)state;
+    start_plain();
+    memset(big, 'a', sizeof(big) - 1);
+    fd = dial();
+    say(fd, "GET / HTTP/1.1\r\nX: ");
+    say_n(fd, big, 70000);
+    assert_true(hear(fd, NULL));
+    has("HTTP/1.1 431 ");
+    has("\"error\"");
+    close(fd);
+    fd = dial();
+    say(fd, "GET / HTTP/1.1\r\n");
+    for (int i = 0; i < 257; i++)
+        say(fd, "A: b\r\n");
+    assert_true(hear(fd, NULL));
+    has("HTTP/1.1 431 ");
+    close(fd);
+    /* One byte too many; the client sends all of it before it listens. */
+    fd = dial();
+    say(fd, "POST /x HTTP/1.1\r\nContent-Length: 100001\r\n\r\n");
+    say_n(fd, big, 100001);
+    assert_true(hear(fd, NULL));
+    has("HTTP/1.1 413 ");
+    has("request_too_large");
+    has("Connection: close");
+    close(fd);
+    fd = dial();
+    say(fd, "POST /x HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n186a1\r\n");
+    say_n(fd, big, 100001);
+    assert_true(hear(fd, NULL));
+    has("HTTP/1.1 413 ");
+    close(fd);
+    assert_int_equal(seen.n_handled, 0);
+    /* And exactly the limit. */
+    fd = dial();
+    say(fd, "POST /x HTTP/1.1\r\nContent-Length: 100000\r\n\r\n");
+    say_n(fd, big, 100000);
+    hear(fd, "/x");
+    assert_int_equal(seen.n_body, 100000);
+    close(fd);
+    fd = dial();
+    say(fd, "nonsense\r\n\r\n");
+    assert_true(hear(fd, NULL));
+    has("HTTP/1.1 400 Bad Request\r\n");
+    has("invalid_request_error");
+    close(fd);
+    stop();
+}
+
+static void expects(void **state)
+{
+    int fd;
+
+    (void)state;
+    start_plain();
+    fd = dial();
+    say(fd, "POST /x HTTP/1.1\r\nContent-Length: 3\r\n"
+            "Expect: 100-continue\r\n\r\n");
+    hear(fd, "HTTP/1.1 100 Continue\r\n\r\n");
+    say(fd, "abc");
+    hear(fd, "/x");
+    assert_int_equal(seen.n_body, 3);
+    /* Not when the body is too long. */
+    say(fd, "POST /x HTTP/1.1\r\nContent-Length: 300000\r\n"
+            "Expect: 100-continue\r\n\r\n");
+    assert_true(hear(fd, NULL));
+    has("413");
+    assert_null(strstr(got, "100 Continue"));
+    close(fd);
+    stop();
+}
+
+static void deadlines(void **state)
+{
+    struct sl_http_limits l;
+    int head, body, idle, drip;
+    uint64_t t0;
+
+    (void)state;
+    sl_http_limits_init(&l);
+    l.header_ms = l.body_ms = l.idle_ms = 150;
+    start(&l);
+    head = dial();
+    body = dial();
+    idle = dial();
+    drip = dial();
+    say(head, "GET / HTTP/1.1\r\nHost:");
+    say(body, "POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\nabc");
+    /* A byte now and then does not help. */
+    t0 = sl_clock_ns();
+    say(drip, "GET / HTTP/1.1\r\nX:");
+    while (sl_clock_s(t0, sl_clock_ns()) < 0.25) {
+        usleep(10000);
+        if (send(drip, "a", 1, MSG_NOSIGNAL) < 0)
+            break;
+        turn();
+    }
+    assert_true(hear(drip, NULL));
+    has("HTTP/1.1 408 ");
+    assert_true(hear(head, NULL));
+    has("HTTP/1.1 408 ");
+    has("timeout_error");
+    assert_true(hear(body, NULL));
+    has("HTTP/1.1 408 ");
+    assert_true(hear(idle, NULL));
+    assert_int_equal(n_got, 0);
+    assert_true(sl_clock_s(t0, sl_clock_ns()) < 5);
+    close(head);
+    close(body);
+    close(idle);
+    close(drip);
+    stop();
+}
+
+static void streams(void **state)
+{
+    struct sl_http_limits l;
+    int fd;
+
+    (void)state;
+    sl_http_limits_init(&l);
+    l.heartbeat_ms = 30;
+    start(&l);
+    fd = dial();
+    say(fd, "GET /wait HTTP/1.1\r\n\r\n");
+    until(&seen.n_handled, 1);
+    sl_http_stream(seen.x, 200, "text/event-stream; charset=utf-8");
+    hear(fd, "\r\n\r\n");
+    has("Transfer-Encoding: chunked\r\n");
+    assert_null(strstr(got, "Content-Length"));
+    sl_http_write(seen.x, "data: 1\n\n", 9);
+    hear(fd, "\n\n");
+    assert_string_equal(got, "9\r\ndata: 1\n\n\r\n");
+    hear(fd, "\r\n\n\r\n"); /* nothing is said for a while */
+    assert_memory_equal(got, "1\r\n\n\r\n", 6);
+    sl_http_write(seen.x, "data: [DONE]\n\n", 14);
+    sl_http_end(seen.x);
+    hear(fd, "0\r\n\r\n");
+    /* The connection lives on. HTTP/1.0 has no chunks and closes. */
+    say(fd, "GET /wait HTTP/1.0\r\n\r\n");
+    until(&seen.n_handled, 2);
+    sl_http_stream(seen.x, 200, "text/event-stream");
+    sl_http_write(seen.x, "data: 2\n\n", 9);
+    sl_http_end(seen.x);
+    assert_true(hear(fd, NULL));
+    has("\r\n\r\ndata: 2\n\n");
+    assert_null(strstr(got, "chunked"));
+    close(fd);
+    /* A stream that cannot be finished does not look finished. */
+    fd = dial();
+    say(fd, "GET /wait HTTP/1.1\r\n\r\n");
+    until(&seen.n_handled, 3);
+    sl_http_stream(seen.x, 200, "text/event-stream");
+    sl_http_write(seen.x, "data: 3\n\n", 9);
+    hear(fd, "data: 3\n\n");
+    sl_http_abort(seen.x);
+    assert_false(hear(fd, NULL));
+    close(fd);
+    assert_int_equal(seen.n_ended, 3);
+    stop();
+}
+
+static void slow_reader(void **state)
+{
+    static char big[100000];
+    int fd, n = 0;
+    size_t total = 0;
+    uint64_t t0 = sl_clock_ns();
+
+    (void)state;
+    start_plain();
+    memset(big, 'x', sizeof(big));
+    fd = dial();
+    say(fd, "GET /wait HTTP/1.0\r\n\r\n");
+    until(&seen.n_handled, 1);
+    sl_http_stream(seen.x, 200, "text/plain");
+    for (; n < 1000 && !sl_http_is_full(seen.x); n++) {
+        sl_http_write(seen.x, big, sizeof(big));
+        for (int i = 0; i < 5; i++)
+            turn();
+    }
+    assert_true(n < 1000); /* at some time the kernel takes no more */
+    assert_int_equal(seen.n_ready, 0);
+    while (!seen.n_ready && sl_clock_s(t0, sl_clock_ns()) < LIMIT_S) {
+        ssize_t k = recv(fd, got, sizeof(got), 0);
+
+        total += k > 0 ? (size_t)k : 0;
+        turn();
+    }
+    assert_int_equal(seen.n_ready, 1);
+    sl_http_end(seen.x);
+    hear(fd, NULL);
+    close(fd);
+    stop();
+    /* One who never reads is cut off. */
+    struct sl_http_limits l;
+
+    sl_http_limits_init(&l);
+    l.write_ms = 100;
+    start(&l);
+    fd = dial();
+    say(fd, "GET /wait HTTP/1.1\r\n\r\n");
+    until(&seen.n_handled, 1);
+    sl_http_stream(seen.x, 200, "text/plain");
+    for (int i = 0; i < 200; i++)
+        sl_http_write(seen.x, big, sizeof(big));
+    until(&seen.n_gone, 1);
+    close(fd);
+    stop();
+}
+
+static void draining(void **state)
+{
+    int idle, busy;
+
+    (void)state;
+    start_plain();
+    idle = dial();
+    busy = dial();
+    say(busy, "GET /wait HTTP/1.1\r\n\r\n");
+    until(&seen.n_handled, 1);
+    sl_http_drain(http);
+    assert_true(hear(idle, NULL));
+    sl_http_reply(seen.x, 200, "text/plain", "late", 4);
+    assert_true(hear(busy, NULL));
+    has("Connection: close\r\n");
+    has("late");
+    close(idle);
+    close(busy);
+    stop();
+}
+
+static void many(void **state)
+{
+    enum { N = 300 };
+    int fd[N];
+
+    (void)state;
+    start_plain();
+    for (int i = 0; i < N; i++) {
+        fd[i] = dial();
+        turn();
+    }
+    for (int i = 0; i < N; i++)
+        say(fd[i], "GET /x HTTP/1.1\r\n\r\n");
+    for (int i = 0; i < N; i++)
+        hear(fd[i], "/x");
+    assert_int_equal(sl_http_n_conn(http), N);
+    for (int i = 0; i < N; i++)
+        close(fd[i]);
+    assert_int_equal(seen.n_ended, N);
+    stop();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cut_anywhere), cmocka_unit_test(replies),
+        cmocka_unit_test(pipelined),    cmocka_unit_test(client_leaves),
+        cmocka_unit_test(refusals),     cmocka_unit_test(expects),
+        cmocka_unit_test(deadlines),    cmocka_unit_test(streams),
+        cmocka_unit_test(slow_reader),  cmocka_unit_test(draining),
+        cmocka_unit_test(many),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
