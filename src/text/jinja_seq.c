@@ -67,7 +67,8 @@ struct sl_jval sl_jinja_to_list(struct sl_jrun *r, struct sl_jval v,
 
     sl_jinja_bind(r, a, "", 0, NULL);
     l = sl_jinja_elements(r, v, "list");
-    return (struct sl_jval){.kind = SL_J_LIST, .u.l = l};
+    return r->rc ? sl_jinja_none()
+                 : (struct sl_jval){.kind = SL_J_LIST, .u.l = l};
 }
 
 struct sl_jval sl_jinja_first(struct sl_jrun *r, struct sl_jval v,
@@ -117,7 +118,7 @@ struct sl_jval sl_jinja_items(struct sl_jrun *r, struct sl_jval v,
     view.d = v.u.d;
     all.u.l = sl_jinja_elements(r, all, "items");
     all.kind = SL_J_GEN;
-    return all;
+    return r->rc ? v : all;
 }
 
 struct sl_jval sl_jinja_join(struct sl_jrun *r, struct sl_jval v,

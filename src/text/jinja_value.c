@@ -280,7 +280,8 @@ void sl_jinja_fail_undef(struct sl_jrun *r, struct sl_jval v)
 
 int64_t sl_jinja_len(struct sl_jrun *r, struct sl_jval v)
 {
-    (void)r;
+    if (r->rc)
+        return 0; /* v may be the half-made result of what failed */
     switch (v.kind) {
     case SL_J_UNDEF:
         return 0;

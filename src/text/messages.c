@@ -80,7 +80,7 @@ static int check_part(const json_t *part, size_t i, size_t k,
                        "messages[%zu].content[%zu] must be an object such as "
                        "{\"type\": \"text\", \"text\": \"...\"}",
                        i, k);
-    if (text || !type || strcmp(type, "text") == 0)
+    if (text || (type && strcmp(type, "text") == 0))
         return sl_fail(err, SL_EARG,
                        "messages[%zu].content[%zu] has no text; give it as "
                        "the string 'text'",
@@ -88,7 +88,7 @@ static int check_part(const json_t *part, size_t i, size_t k,
     return sl_fail(err, SL_EARG,
                    "messages[%zu].content[%zu] is of the type '%.60s', and "
                    "this engine reads text only; send its content as text",
-                   i, k, type);
+                   i, k, type ? type : "unknown");
 }
 
 static int join_parts(json_t *m, const json_t *parts, struct sl_err *err)
