@@ -1,7 +1,7 @@
 /* tests/kern/main.c - the kernel tester
  *
  *   kerncheck [SEED] [CASES]     all entries, every level; defaults 1 and 400
- *   kerncheck --bench            rates, and the ratio to the reference
+ *   kerncheck --bench [THREADS]  rates, and the ratio to the reference
  *
  * It asks two questions, because a wrong program can pass either alone (style
  * guide 4.2): is the fast kernel the reference, bit for bit; and is the
@@ -91,7 +91,8 @@ static void run_level(const struct level *l, uint64_t cases, uint64_t *passed,
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: kerncheck [SEED] [CASES] | kerncheck --bench\n");
+    fprintf(stderr,
+            "usage: kerncheck [SEED] [CASES] | kerncheck --bench [THREADS]\n");
     return 2;
 }
 
@@ -101,8 +102,8 @@ int main(int argc, char **argv)
     int64_t arg[2] = {1, DEFAULT_CASES};
     struct sl_err err;
 
-    if (argc == 2 && strcmp(argv[1], "--bench") == 0)
-        return bench();
+    if (argc > 1 && argc < 4 && strcmp(argv[1], "--bench") == 0)
+        return bench(argv[2]);
     if (argc > 3)
         return usage();
     for (int i = 1; i < argc; i++)

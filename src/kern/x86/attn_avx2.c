@@ -13,15 +13,13 @@
 #include "kern/x86/x86.h"
 
 enum {
-    MAX_Q = 6,     /* queries of one block */
+    MAX_Q = 4,     /* queries of one block: more do not fit the registers */
     MAX_TILES = 4, /* tiles of keys of one block: those of a page */
     MAX_V = 8,     /* registers of dimensions of one block */
     /* Positions whose values are mixed before the next dimensions: 8 KB of
      * bf16 at dimension 256. Divides a page. Chosen, not measured. */
     MIX_STEP = 16,
 };
-
-#define UNROLL _Pragma("GCC unroll 8")
 
 /* Queries of the next block when `left` are left, as even as possible. */
 static size_t share(size_t left)
@@ -55,38 +53,205 @@ static float maximum(const float *s, size_t n)
     return m;
 }
 
+/* exp(s - m) in the first n of eight lanes, 0 in the others; in place. */
+SL_INLINE __m256 weigh(float *s, float m, size_t n)
+{
+    __m256 e = vec_exp(_mm256_sub_ps(_mm256_loadu_ps(s), set(m)));
+
+    e = _mm256_and_ps(e, _mm256_castsi256_ps(first(n)));
+    _mm256_storeu_ps(s, e);
+    return e;
+}
+
 /* e_p = exp(s_p - m) in place; returns m, and l = lanes(e). s has room for a
- * whole block. */
+ * whole block. The zeros of empty lanes do not matter: a sum that starts from 0
+ * and never meets a negative number is not -0. */
 static float softmax(float *s, size_t n, float *l)
 {
-    __m256 lane[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
+    __m256 lo = _mm256_setzero_ps(), hi = lo;
     float m = maximum(s, n);
 
-    for (size_t p = 0; p < n; p += VEC) {
-        __m256 mask = _mm256_castsi256_ps(first(n - p));
-        __m256 e = vec_exp(_mm256_sub_ps(_mm256_loadu_ps(s + p), set(m)));
+    for (size_t p = 0; p < n; p += 2 * VEC) {
+        size_t left = n - p;
 
-        /* A sum from 0 of what is never -0 does not mind another 0. */
-        e = _mm256_and_ps(e, mask);
-        _mm256_storeu_ps(s + p, e);
-        lane[p / VEC % 2] = _mm256_add_ps(lane[p / VEC % 2], e);
+        lo = _mm256_add_ps(lo, weigh(s + p, m, left));
+        hi = _mm256_add_ps(hi,
+                           weigh(s + p + VEC, m, left > VEC ? left - VEC : 0));
     }
-    *l = lanes_sum(lane[0], lane[1]);
+    *l = lanes_sum(lo, hi);
     return m;
 }
 
-#define T float
-#define NAME(x) x##_f32
-#define LOAD(p) _mm256_loadu_ps(p)
-#include "kern/x86/attn_tmpl.h"
-#undef T
-#undef NAME
-#undef LOAD
+/* Eight elements from element i on. */
+SL_INLINE __m256 elements(enum sl_dtype type, const void *page, size_t i)
+{
+    if (type == SL_F32)
+        return _mm256_loadu_ps((const float *)page + i);
+    return load_bf16((const uint16_t *)page + i);
+}
 
-#define T uint16_t
-#define NAME(x) x##_bf16
-#define LOAD(p) load_bf16(p)
-#include "kern/x86/attn_tmpl.h"
+/* Scores of nq queries from t on against nt tiles of keys from tile i on, all
+ * in one page; both numbers are constants where this is inlined. */
+SL_INLINE void score(enum sl_dtype type, size_t nq, size_t nt,
+                     const struct sl_attn *a, size_t t0, size_t i)
+{
+    const void *page = a->k[i * SL_TILE / SL_KV_PAGE];
+    const size_t k = i * SL_TILE % SL_KV_PAGE * a->dim; /* first element */
+    const float *q = a->q + t0 * a->ld_q;
+    float *s = a->scratch + t0 * SL_KV_BLOCK + i * SL_TILE;
+    __m256 acc[MAX_Q][2 * MAX_TILES], qd[MAX_Q];
+
+#pragma GCC unroll 4
+    for (size_t t = 0; t < nq; t++)
+#pragma GCC unroll 8
+        for (size_t h = 0; h < 2 * nt; h++)
+            acc[t][h] = _mm256_setzero_ps();
+    for (size_t d = 0; d < a->dim; d++) {
+#pragma GCC unroll 4
+        for (size_t t = 0; t < nq; t++)
+            qd[t] = _mm256_broadcast_ss(q + t * a->ld_q + d);
+#pragma GCC unroll 8
+        for (size_t h = 0; h < 2 * nt; h++) {
+            __m256 kd = elements(
+                type, page, k + (h / 2 * a->dim + d) * SL_TILE + h % 2 * VEC);
+
+#pragma GCC unroll 4
+            for (size_t t = 0; t < nq; t++)
+                acc[t][h] = _mm256_fmadd_ps(qd[t], kd, acc[t][h]);
+        }
+    }
+#pragma GCC unroll 4
+    for (size_t t = 0; t < nq; t++)
+#pragma GCC unroll 8
+        for (size_t h = 0; h < 2 * nt; h++)
+            _mm256_storeu_ps(s + t * SL_KV_BLOCK + h * VEC,
+                             _mm256_mul_ps(acc[t][h], set(a->scale)));
+}
+
+/* Against all tiles that hold the first n positions. */
+SL_INLINE void scores(enum sl_dtype type, size_t nq, size_t nt,
+                      const struct sl_attn *a, size_t t, size_t n)
+{
+    size_t tiles = (n + SL_TILE - 1) / SL_TILE, i = 0;
+
+    /* nt divides the tiles of a page, so they never leave it. */
+    for (; i + nt <= tiles; i += nt)
+        score(type, nq, nt, a, t, i);
+    for (; i < tiles; i++)
+        score(type, nq, 1, a, t, i);
+}
+
+/* o_d += e_p v_pd in order for p0 <= p < p1, all in one page: nq queries from t
+ * on, nv registers of dimensions from d on. */
+SL_INLINE void mix(enum sl_dtype type, size_t nq, size_t nv,
+                   const struct sl_attn *a, size_t t0, size_t d, size_t p0,
+                   size_t p1)
+{
+    const void *page = a->v[p0 / SL_KV_PAGE];
+    const size_t base = p0 / SL_KV_PAGE * SL_KV_PAGE; /* its first position */
+    const float *e = a->scratch + t0 * SL_KV_BLOCK;
+    float *o = a->o + t0 * a->dim + d;
+    __m256 acc[MAX_Q][MAX_V], ep[MAX_Q];
+
+#pragma GCC unroll 4
+    for (size_t t = 0; t < nq; t++)
+#pragma GCC unroll 8
+        for (size_t j = 0; j < nv; j++)
+            acc[t][j] = _mm256_loadu_ps(o + t * a->dim + j * VEC);
+    for (size_t p = p0; p < p1; p++) {
+#pragma GCC unroll 4
+        for (size_t t = 0; t < nq; t++)
+            ep[t] = _mm256_broadcast_ss(e + t * SL_KV_BLOCK + p);
+#pragma GCC unroll 8
+        for (size_t j = 0; j < nv; j++) {
+            __m256 vp = elements(type, page, (p - base) * a->dim + d + j * VEC);
+
+#pragma GCC unroll 4
+            for (size_t t = 0; t < nq; t++)
+                acc[t][j] = _mm256_fmadd_ps(ep[t], vp, acc[t][j]);
+        }
+    }
+#pragma GCC unroll 4
+    for (size_t t = 0; t < nq; t++)
+#pragma GCC unroll 8
+        for (size_t j = 0; j < nv; j++)
+            _mm256_storeu_ps(o + t * a->dim + j * VEC, acc[t][j]);
+}
+
+/* All dimensions for p0 <= p < p1, a few positions at a time: so the values are
+ * read in one stream, while the sums wait in the nearest cache. */
+SL_INLINE void mix_all(enum sl_dtype type, size_t nq, size_t nv,
+                       const struct sl_attn *a, size_t t, size_t p0, size_t p1)
+{
+    size_t end;
+
+    for (size_t p = p0; p < p1; p = end) {
+        size_t d = 0;
+
+        end = sl_min(p / MIX_STEP * MIX_STEP + MIX_STEP, p1);
+        for (; d + nv * VEC <= a->dim; d += nv * VEC)
+            mix(type, nq, nv, a, t, d, p, end);
+        for (; d < a->dim; d += VEC)
+            mix(type, nq, 1, a, t, d, p, end);
+    }
+}
+
+/* Queries t to t + nq - 1, which may see different numbers of positions: what
+ * all see together, the rest one by one. */
+SL_INLINE void queries(enum sl_dtype type, size_t nq, size_t nt, size_t nv,
+                       const struct sl_attn *a, size_t t)
+{
+    size_t common = a->n_valid[t], most = common;
+
+    for (size_t i = t + 1; i < t + nq; i++) {
+        common = sl_min(common, a->n_valid[i]);
+        most = sl_max(most, a->n_valid[i]);
+    }
+    scores(type, nq, nt, a, t, most);
+    for (size_t i = t; i < t + nq; i++)
+        a->m[i] =
+            softmax(a->scratch + i * SL_KV_BLOCK, a->n_valid[i], &a->l[i]);
+    for (size_t i = 0; i < nq * a->dim; i += VEC)
+        _mm256_storeu_ps(a->o + t * a->dim + i, _mm256_setzero_ps());
+    mix_all(type, nq, nv, a, t, 0, common);
+    for (size_t i = t; i < t + nq; i++)
+        if (a->n_valid[i] > common)
+            mix_all(type, 1, 8, a, i, common, a->n_valid[i]);
+}
+
+/* The numbers of tiles and registers fill the sixteen registers. */
+SL_INLINE void attn(enum sl_dtype type, const struct sl_attn *a)
+{
+    size_t nq;
+
+    for (size_t t = 0; t < a->n_q; t += nq) {
+        nq = share(a->n_q - t);
+        switch (nq) {
+        case 1:
+            queries(type, 1, 4, 8, a, t);
+            break;
+        case 2:
+            queries(type, 2, 2, 4, a, t);
+            break;
+        case 3:
+            queries(type, 3, 1, 2, a, t);
+            break;
+        case 4:
+            queries(type, 4, 1, 2, a, t);
+            break;
+        }
+    }
+}
+
+static void attn_f32(const struct sl_attn *a)
+{
+    attn(SL_F32, a);
+}
+
+static void attn_bf16(const struct sl_attn *a)
+{
+    attn(SL_BF16, a);
+}
 
 static void attn_merge(float *restrict m, float *restrict l, float *restrict o,
                        float m2, float l2, const float *restrict o2, size_t dim)
@@ -149,8 +314,26 @@ static void put_v_bf16(void *restrict page, size_t pos, const float *v,
     }
 }
 
+/* Sixteen positions lie between neighbours, so only the rounding goes eight at
+ * a time. */
+static void put_k_bf16(void *restrict page, size_t pos, const float *k,
+                       size_t dim)
+{
+    uint16_t *out = (uint16_t *)page + pos / SL_TILE * dim * SL_TILE;
+
+    for (size_t d = 0; d < dim; d += VEC) {
+        size_t n = sl_min(dim - d, VEC);
+        uint16_t h[VEC];
+
+        _mm_storeu_si128((__m128i *)(void *)h, pack_bf16(load_n(k + d, n)));
+        for (size_t i = 0; i < n; i++)
+            out[(d + i) * SL_TILE + pos % SL_TILE] = h[i];
+    }
+}
+
 void sl_kern_init_attn__avx2(struct sl_kern *k)
 {
+    k->put_k[SL_BF16] = put_k_bf16;
     k->put_v[SL_BF16] = put_v_bf16;
     k->attn[SL_F32] = attn_f32;
     k->attn[SL_BF16] = attn_bf16;
