@@ -91,7 +91,8 @@ TESTS := $(call bin,$(UNIT_SRC) $(PROP_SRC)) \
 # Only files named after a feature may use it: everything else has to run on
 # the oldest machine. -O3 for kernels: they are what it was made for.
 $(B)/src/kern/%.o:            ISA := -O3
-# Zeroing the arrays that live in registers made attention 20 % slower.
+# Zeroing arrays that live in registers costs attention 47 us instead of 31
+# for four queries and one block.
 $(B)/src/kern/x86/%_avx2.o:   ISA := -O3 -mavx2 -mfma -mf16c \
                      $(call try,-ftrivial-auto-var-init=uninitialized)
 ifneq ($(filter dbg asan tsan cov,$(V)),)
