@@ -1,9 +1,21 @@
 /* kern/cpu.c - what this processor has
  *
- * The compiler's helper asks the processor and also whether the operating
- * system saves the wide registers; that is why it is used instead of cpuid.
+ * The compiler's helper asks the processor and also whether the operating system
+ * saves the wide registers; that is why it is used where it knows the name.
  */
 #include "kern/kern.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+
+/* Not a name that the helper of every compiler knows. */
+static bool has_f16c(void)
+{
+    unsigned a, b, c, d;
+
+    return __get_cpuid(1, &a, &b, &c, &d) && c >> 29 & 1;
+}
+#endif
 
 unsigned sl_cpu_detect(void)
 {
@@ -11,9 +23,8 @@ unsigned sl_cpu_detect(void)
 
 #if defined(__x86_64__)
     __builtin_cpu_init();
-    /* F16C has no name in the helper of every compiler we support, and no
-     * processor has FMA and AVX2 without it. */
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+        has_f16c())
         cpu |= SL_CPU_AVX2;
 #endif
     return cpu;
