@@ -2,21 +2,27 @@
  *
  * A decode step is some hundred short jobs, so starting and ending one must
  * cost about a microsecond: workers spin on the job number for a while after a
- * job, and only then park on a condition. A parked pool costs nothing.
+ * job, and only then park on a condition. A parked pool costs nothing. The caller
+ * does the same while it waits for the last task. With more threads than cores
+ * nobody spins: who waits would only keep from running whom it waits for; and on
+ * a busy machine the scheduler prefers a thread that is woken to one that
+ * yielded.
  *
  *           post            take tasks until none are left
  *   SPIN ---------> WORK ------------------------------------> SPIN
  *    |  ^
- *    |  | post (broadcast)             SPIN: pause, then sched_yield
+ *    |  | post (broadcast)             SPIN: pause, for SPIN_NS
  *    v  |                              PARK: condition variable
  *   PARK
  *
  * Lost wake-ups: the poster writes `job` and then reads `n_parked`; a worker
  * writes `n_parked` and then reads `job`. Both are sequentially consistent, so
- * at least one sees the other (Dekker).
+ * at least one sees the other (Dekker). The same holds for `n_done` of a worker
+ * and `caller_parked` of the caller.
  *
  * The end of a job: every worker adds one to `n_done` after its last task, with
- * release; the caller waits for n_thread - 1 with acquire. A worker that joins
+ * release; the caller waits for n_thread - 1 with acquire (both are stronger, see
+ * above). A worker that joins
  * late finds no task and still counts, so no worker can be inside the old job
  * when the next is posted.
  */
@@ -26,15 +32,14 @@
 #include "base/pool.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
 
 #define MAX_THREAD 1024
-#define SPIN_PAUSE 2000          /* about 50 us on the machines at hand */
-#define SPIN_NS 200000u          /* then yield until here, then park */
+#define SPIN_CHECK 64   /* pauses between two looks at the clock */
+#define SPIN_NS 200000u /* then park; a few gaps between two jobs. Chosen */
 
 /* The tasks a worker starts with. */
 struct range {
@@ -53,6 +58,7 @@ struct sl_pool {
     SL_ALIGNED(SL_LINE) _Atomic uint64_t job; /* jobs posted so far */
     SL_ALIGNED(SL_LINE) _Atomic unsigned n_done;
     SL_ALIGNED(SL_LINE) _Atomic unsigned n_parked;
+    _Atomic unsigned caller_parked;
     sl_task_fn *fn; /* this job; written before `job` */
     void *ctx;
     bool stop;
@@ -61,6 +67,8 @@ struct sl_pool {
     struct worker *worker; /* [n_thread], 0 is the caller */
     pthread_mutex_t mu;
     pthread_cond_t wake; /* guarded by mu, with `job` */
+    pthread_cond_t done; /* guarded by mu, with `n_done` */
+    bool spin;           /* there is a core for each thread */
     hwloc_topology_t topo;
     bool pin;
 };
@@ -99,22 +107,62 @@ static void park(struct sl_pool *p, uint64_t seen)
     pthread_mutex_unlock(&p->mu);
 }
 
+/* True when it happened; false when it is time to park. */
+static bool spin_job(struct sl_pool *p, uint64_t seen)
+{
+    for (uint64_t t0 = sl_clock_ns(); sl_clock_ns() - t0 < SPIN_NS;) {
+        for (int i = 0; i < SPIN_CHECK; i++) {
+            if (atomic_load_explicit(&p->job, memory_order_acquire) != seen)
+                return true;
+            pause_cpu();
+        }
+    }
+    return false;
+}
+
+static bool spin_done(struct sl_pool *p, unsigned others)
+{
+    for (uint64_t t0 = sl_clock_ns(); sl_clock_ns() - t0 < SPIN_NS;) {
+        for (int i = 0; i < SPIN_CHECK; i++) {
+            if (atomic_load_explicit(&p->n_done, memory_order_acquire) ==
+                others)
+                return true;
+            pause_cpu();
+        }
+    }
+    return false;
+}
+
 /* Wait until `job` is no longer `seen`. */
 static void await_job(struct sl_pool *p, uint64_t seen)
 {
-    uint64_t t0;
+    if (!p->spin || !spin_job(p, seen))
+        park(p, seen);
+}
 
-    for (int i = 0; i < SPIN_PAUSE; i++) {
-        if (atomic_load_explicit(&p->job, memory_order_acquire) != seen)
-            return;
-        pause_cpu();
+/* Wait until all other workers are done with the job. */
+static void await_done(struct sl_pool *p, unsigned others)
+{
+    if (p->spin && spin_done(p, others))
+        return;
+    pthread_mutex_lock(&p->mu);
+    atomic_store(&p->caller_parked, 1);
+    while (atomic_load(&p->n_done) != others)
+        pthread_cond_wait(&p->done, &p->mu);
+    atomic_store(&p->caller_parked, 0);
+    pthread_mutex_unlock(&p->mu);
+}
+
+/* A worker has run its last task of the job. */
+static void tell_done(struct sl_pool *p)
+{
+    unsigned n = atomic_fetch_add(&p->n_done, 1) + 1;
+
+    if (n == p->n_thread - 1 && atomic_load(&p->caller_parked)) {
+        pthread_mutex_lock(&p->mu);
+        pthread_cond_signal(&p->done);
+        pthread_mutex_unlock(&p->mu);
     }
-    for (t0 = sl_clock_ns(); sl_clock_ns() - t0 < SPIN_NS;) {
-        if (atomic_load_explicit(&p->job, memory_order_acquire) != seen)
-            return;
-        sched_yield();
-    }
-    park(p, seen);
 }
 
 static void bind_to_core(struct sl_pool *p, unsigned id)
@@ -149,8 +197,7 @@ static void *worker_main(void *arg)
         if (p->stop)
             return NULL;
         work(p, w->id);
-        /* Pairs with the acquire in sl_pool_run. */
-        atomic_fetch_add_explicit(&p->n_done, 1, memory_order_release);
+        tell_done(p);
     }
 }
 
@@ -183,14 +230,7 @@ void sl_pool_run(struct sl_pool *p, sl_task_fn *fn, void *ctx, size_t n)
     atomic_store_explicit(&p->n_done, 0, memory_order_relaxed);
     post(p);
     work(p, 0);
-    for (int i = 0;; i++) {
-        if (atomic_load_explicit(&p->n_done, memory_order_acquire) == others)
-            return;
-        if (i < SPIN_PAUSE)
-            pause_cpu();
-        else
-            sched_yield();
-    }
+    await_done(p, others);
 }
 
 unsigned sl_pool_n_thread(const struct sl_pool *p)
@@ -251,7 +291,9 @@ int sl_pool_open(struct sl_pool **out, unsigned n_thread, bool pin,
     }
     pthread_mutex_init(&p->mu, NULL);
     pthread_cond_init(&p->wake, NULL);
+    pthread_cond_init(&p->done, NULL);
     p->n_thread = n_thread ? n_thread : default_threads(p->topo);
+    p->spin = p->n_thread <= default_threads(p->topo);
     p->range = aligned_alloc(SL_LINE, p->n_thread * sizeof(*p->range));
     rc = sl_mem_alloc(&p->worker, p->n_thread, sizeof(*p->worker),
                       "the worker pool", err);
@@ -279,6 +321,7 @@ void sl_pool_close(struct sl_pool **pp)
         if (p->worker[t].started)
             pthread_join(p->worker[t].thread, NULL);
     hwloc_topology_destroy(p->topo);
+    pthread_cond_destroy(&p->done);
     pthread_cond_destroy(&p->wake);
     pthread_mutex_destroy(&p->mu);
     sl_mem_free(p->worker);
