@@ -256,7 +256,7 @@ static bool read_key(struct sl_literal *r, struct sl_schema *schema,
     if (ok) {
         const char *s = key.p ? key.p : "";
 
-        sl_scalar_string(out, s, key.len);
+        sl_scalar_key(out, s, key.len);
         sl_buf_str(out, ": ");
         if (schema->node)
             *schema = sl_schema_member(*schema, s, key.len);

@@ -119,7 +119,7 @@ static void put_key(struct sl_parse *p)
 {
     sl_parse_out_start(p, SL_PARSE_ARGS);
     sl_buf_str(&p->text, p->n_param ? ", " : "{");
-    sl_scalar_string(&p->text, p->key.p, p->key.len);
+    sl_scalar_key(&p->text, p->key.p, p->key.len);
     sl_buf_str(&p->text, ": ");
     sl_parse_out_end(p);
     p->n_param++;

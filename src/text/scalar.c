@@ -150,3 +150,20 @@ void sl_scalar_string(struct sl_buf *out, const char *s, size_t len)
     sl_scalar_escape(out, s, len);
     sl_buf_byte(out, '"');
 }
+
+void sl_scalar_key(struct sl_buf *out, const char *s, size_t len)
+{
+    sl_buf_byte(out, '"');
+    while (len) {
+        const char *zero = memchr(s, 0, len);
+        size_t n = zero ? (size_t)(zero - s) : len;
+
+        sl_scalar_escape(out, s, n);
+        if (zero)
+            sl_buf_str(out, "\xef\xbf\xbd");
+        n += zero != NULL;
+        s += n;
+        len -= n;
+    }
+    sl_buf_byte(out, '"');
+}

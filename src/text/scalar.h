@@ -31,4 +31,8 @@ bool sl_scalar_is_number(const char *s, size_t len);
 void sl_scalar_escape(struct sl_buf *out, const char *s, size_t len);
 void sl_scalar_string(struct sl_buf *out, const char *s, size_t len);
 
+/* The same for the key of an object; U+FFFD for zero bytes, because readers of
+ * JSON, jansson among them, refuse keys that have one. */
+void sl_scalar_key(struct sl_buf *out, const char *s, size_t len);
+
 #endif

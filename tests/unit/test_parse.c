@@ -719,6 +719,87 @@ static void streams_strings(void **state)
     sl_buf_deinit(&l.text);
 }
 
+/* Pieces of markup and of text in any order: cut in any way, the same. */
+static void soup(void **state)
+{
+    static const char *const bits[] = {
+        "<tool_call>",
+        "</tool_call>",
+        "\n",
+        "<function=read>",
+        "</function>",
+        "<function=now",
+        ">",
+        "<parameter=path>",
+        "<parameter=limit>\n",
+        "<parameter=deep>",
+        "</parameter>",
+        "</parameter>\n",
+        "<think>",
+        "</think>",
+        " ",
+        "#",
+        "<",
+        "/",
+        "\xc3\xa9",
+        "7",
+        "{",
+        "}",
+        "\"",
+        "'",
+        "{\"name\": \"read\", \"arguments\": ",
+        "{'n': '1'}",
+        "\\",
+        ", ",
+        ":",
+        "<tool_call>\n<function=read>\n",
+        "</function>\n</tool_call>\n",
+        "null",
+        "<parameter=",
+        "< / parameter >",
+        "</par",
+        "<tool_c",
+        "text ",
+        "\n\n",
+    };
+    struct sl_buf s;
+    uint64_t x = 1;
+    bool cut[1024];
+
+    (void)state;
+    sl_buf_init(&s, sizeof(cut));
+    for (int c = 0; c < 4000; c++) {
+        struct sl_parse_opts o = c & 1 ? thinking() : closed();
+        enum sl_parse_end end = c & 2 ? SL_PARSE_STOP : SL_PARSE_LENGTH;
+        struct sl_buf want;
+
+        o.style = c & 4 ? SL_PARSE_QWEN3_CODER : SL_PARSE_QWEN3_HERMES;
+        sl_buf_reset(&s);
+        for (int i = 0; i < 1 + c % 30; i++) {
+            x = x * 6364136223846793005u + 1442695040888963407u;
+            sl_buf_str(&s, bits[(x >> 33) % SL_COUNTOF(bits)]);
+        }
+        memset(cut, 0, sizeof(cut));
+        want = line_of(&o, s.p, s.len, cut, end);
+        for (int k = 0; k < 4; k++) {
+            struct sl_buf got;
+
+            for (size_t i = 0; i < s.len; i++) {
+                x = x * 6364136223846793005u + 1442695040888963407u;
+                cut[i] = ((unsigned char)s.p[i] & 0xc0) != 0x80 &&
+                         (k == 0 || (x >> 40) % (uint64_t)(4 * k) == 0);
+            }
+            got = line_of(&o, s.p, s.len, cut, end);
+            if (strcmp(got.p, want.p) != 0)
+                print_error("case %d, cut %d: %s\n", c, k, s.p);
+            assert_string_equal(got.p, want.p);
+            sl_buf_deinit(&got);
+        }
+        sl_buf_deinit(&want);
+    }
+    sl_buf_deinit(&s);
+}
+
 /* ---- small things ---- */
 
 static void starts(void **state)
@@ -860,6 +941,7 @@ int main(void)
         cmocka_unit_test(coercion_unions),
         cmocka_unit_test(limits),
         cmocka_unit_test(streams_strings),
+        cmocka_unit_test(soup),
         cmocka_unit_test(starts),
         cmocka_unit_test(whole_reply),
         cmocka_unit_test(replaces_and_counts),
