@@ -34,7 +34,8 @@ static void move_bits(uint8_t *group, size_t shift_g, uint8_t *row,
     size_t from = to == PACK ? shift_r : shift_g;
     size_t at = to == PACK ? shift_g : shift_r;
 
-    *dst = (uint8_t)((*dst & ~(mask << at)) | (*src >> from & mask) << at);
+    *dst = (uint8_t)((*dst & ~(mask << at)) | ((unsigned)*src >> from & mask)
+                                                  << at);
 }
 
 /* Where column c of 32 lies in a vector of halves of bytes. */
@@ -174,10 +175,12 @@ static void unit_bfp4(void *group, void *row, size_t r, enum way to)
         move8(&g->e[c / 16][r], &b[c / 16].e, to);
         if (to == PACK)
             *u = (uint8_t)((*u & ~(15u << at)) |
-                           (unsigned)to_offset(*q >> from & 15u, 3) << at);
+                           (unsigned)to_offset((unsigned)*q >> from & 15, 3)
+                               << at);
         else
             *q = (uint8_t)((*q & ~(15u << from)) |
-                           (from_offset(*u >> at & 15u, 3) & 15u) << from);
+                           (from_offset((unsigned)*u >> at & 15, 3) & 15u)
+                               << from);
     }
 }
 

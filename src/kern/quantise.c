@@ -188,7 +188,7 @@ static void put_nibbles(uint8_t q[128], const uint8_t u[256])
 /* Element i of 256. */
 static unsigned get_nibble(const uint8_t q[128], size_t i)
 {
-    return q[i / 64 * 32 + i % 32] >> (i / 32 % 2 * 4) & 15u;
+    return (unsigned)q[i / 64 * 32 + i % 32] >> (i / 32 % 2 * 4) & 15;
 }
 
 static void quantise_q4_k(void *dst, const float *x)
@@ -243,7 +243,7 @@ static void dequantise_q5_k(float *y, const void *src)
     const struct sl_q5_k_block *k = src;
 
     for (size_t i = 0; i < 256; i++) {
-        unsigned h = k->h[i % 32] >> i / 32 & 1u;
+        unsigned h = (unsigned)k->h[i % 32] >> i / 32 & 1;
 
         y[i] = value_k(k->d, k->dmin, k->s, i, get_nibble(k->q, i) | h << 4);
     }
@@ -370,7 +370,7 @@ static void dequantise_bfp4(float *y, const void *src)
     const struct sl_bfp4_block *k = src;
 
     for (size_t i = 0; i < 16; i++)
-        y[i] = bfp_value(k->q[i / 2] >> i % 2 * 4 & 15u, k->e, 3);
+        y[i] = bfp_value((unsigned)k->q[i / 2] >> i % 2 * 4 & 15, k->e, 3);
 }
 
 /* --- by type --- */

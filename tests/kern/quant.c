@@ -212,7 +212,7 @@ static struct worth worth(enum sl_dtype t, const unsigned char *row, size_t i)
     case SL_BFP8:
         return worth_bfp(p[1 + i], p[0], 7);
     default:
-        return worth_bfp(p[1 + i / 2] >> i % 2 * 4 & 15u, p[0], 3);
+        return worth_bfp((unsigned)p[1 + i / 2] >> i % 2 * 4 & 15, p[0], 3);
     }
 }
 

@@ -14,4 +14,6 @@ void sl_kern_init_x86(struct sl_kern *k, unsigned cpu)
     sl_kern_init_row__avx2(k);
     sl_kern_init_gdn__avx2(k);
     sl_kern_init_attn__avx2(k);
+    sl_kern_init_quant_act__avx2(k);
+    sl_kern_init_quant_mul__avx2(k);
 }

@@ -1,0 +1,675 @@
+/* kern/x86/quant_mul_avx2.c - products with quantised weights
+ *
+ * A vector of weights holds four columns of eight output rows (kern/quant.h),
+ * so one broadcast of four activations meets all of them, and an output stays
+ * in its lane. The instruction for bytes (maddubs) takes unsigned numbers from
+ * one side and signed ones from the other, and adds neighbouring products in 16
+ * bits WITH SATURATION. What is stored is unsigned; how much fits:
+ *
+ *   4 bits   2 * 15 * 127 = 3,810 per step; a lane may add 8 steps, which is
+ *            the whole block of 32 columns: 30,480 < 32,768
+ *   5 bits   7,874; 4 steps, then it is widened to 32 bits
+ *   6 bits   16,002; 2 steps; the widening multiplication (madd) multiplies by
+ *            the scale of the sixteen columns at no cost:
+ *            2 * 2 * 16,002 * 128 < 2^31
+ *   8 bits   as magnitudes, with their signs moved to the activations:
+ *            2 * 128 * 127 = 32,512; each step is widened
+ *
+ * Zero points are taken off as integers with the sums of the activations.
+ * Integers are exact, so none of this is in the contract; the fused
+ * multiply-adds at the end of a block are, and they are the same everywhere.
+ *
+ * Two ways through a matrix. For up to MAX_M tokens weights are unpacked in
+ * registers and used at once (`direct`): this is where memory is the limit. For
+ * more, a panel of two groups is unpacked into the first-level cache, and all
+ * tokens pass over it in blocks of MAX_M (`tile`). Both do a block of columns
+ * by the same function, `step`: MAX_M tokens by two groups, so that a vector of
+ * weights serves MAX_M products and a broadcast two. Between panels the
+ * accumulators rest in y.
+ */
+#include <immintrin.h>
+
+#include "kern/quant.h"
+#include "kern/x86/vec_avx2.h"
+#include "kern/x86/x86.h"
+
+enum {
+    G = 2,     /* groups of eight rows at a time */
+    MAX_M = 4, /* tokens at a time: 4 x 2 sums, 2 weights, 1 broadcast */
+    /* Columns of a panel: 2 * 32 * 320 bytes, so that it and the activations
+     * of four tokens stay in the first-level cache. */
+    PANEL = 1024,
+    /* Tokens that share an unpacked panel, and the bytes of activations that
+     * stay in the second-level cache. Chosen, not measured. */
+    CHUNK = 256,
+    X_BYTES = 256 << 10,
+    AHEAD = 1024, /* bytes that weights are asked for before their use */
+};
+
+#define UNROLL _Pragma("GCC unroll 8")
+
+/* 32 columns of a group. */
+struct blk {
+    __m256i w[8]; /* u; 8-bit types: signed, u - 128 */
+    /* scale; bfp: unit of columns 0 to 15 */
+    __m256 s0;
+    /* q4_k, q5_k: minimum; bfp: unit of columns 16 to 31; q6_k: the two scales
+     * as pairs of int16 */
+    __m256 s1;
+};
+
+/* Scales of a unit of columns that is read at once. */
+struct scales {
+    __m256 d, dmin;
+    uint8_t sc[8][8], m[8][8]; /* q4_k, q5_k */
+};
+
+SL_INLINE __m256i load(const void *p)
+{
+    return _mm256_loadu_si256((const __m256i *)p);
+}
+
+/* Eight bytes as numbers. */
+SL_INLINE __m256i load_u8(const void *p)
+{
+    return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p));
+}
+
+SL_INLINE __m256 load_f16(const uint16_t *p)
+{
+    return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)p));
+}
+
+/* Four bytes in every lane. */
+SL_INLINE __m256i spread(const void *p)
+{
+    int32_t v;
+
+    __builtin_memcpy(&v, p, sizeof(v));
+    return _mm256_set1_epi32(v);
+}
+
+/* --- unpacking --- */
+
+/* Blocks of 32 columns in what one struct of kern/quant.h holds. */
+SL_INLINE size_t n_sub(enum sl_dtype t)
+{
+    return t == SL_Q4_K || t == SL_Q5_K || t == SL_Q6_K ? 8 : 1;
+}
+
+/* The twelve vectors of eight bytes -> eight scales and minima for each row
+ * (sl_quant_k_scale, sl_quant_k_min). */
+SL_INLINE void k_scales(struct scales *s, const uint8_t p[12][8])
+{
+    const __m256i low6 = _mm256_set1_epi8(63), low4 = _mm256_set1_epi8(15);
+    const __m256i top = _mm256_set1_epi8(0x30);
+    __m256i a = load(p[0]), b = load(p[4]), c = load(p[8]);
+    __m256i a4 = _mm256_and_si256(_mm256_srli_epi16(a, 2), top);
+    __m256i b4 = _mm256_and_si256(_mm256_srli_epi16(b, 2), top);
+    __m256i c4 = _mm256_and_si256(_mm256_srli_epi16(c, 4), low4);
+
+    _mm256_storeu_si256((__m256i *)s->sc[0], _mm256_and_si256(a, low6));
+    _mm256_storeu_si256((__m256i *)s->m[0], _mm256_and_si256(b, low6));
+    _mm256_storeu_si256((__m256i *)s->sc[4],
+                        _mm256_or_si256(_mm256_and_si256(c, low4), a4));
+    _mm256_storeu_si256((__m256i *)s->m[4], _mm256_or_si256(c4, b4));
+}
+
+SL_INLINE void open_unit(enum sl_dtype t, struct scales *s, const void *p)
+{
+    const struct sl_q4_k_group *k = p; /* q5_k begins like q4_k */
+    const struct sl_q6_k_group *k6 = p;
+
+    if (t == SL_Q4_K || t == SL_Q5_K) {
+        s->d = load_f16(k->d);
+        s->dmin = load_f16(k->dmin);
+        k_scales(s, k->s);
+    } else if (t == SL_Q6_K) {
+        s->d = load_f16(k6->d);
+    }
+}
+
+/* Halves of bytes. */
+SL_INLINE void nibbles(__m256i w[8], const uint8_t q[4][8][4])
+{
+    const __m256i low = _mm256_set1_epi8(15);
+
+    UNROLL
+    for (size_t i = 0; i < 4; i++) {
+        __m256i v = load(q[i]);
+
+        w[i] = _mm256_and_si256(v, low);
+        w[i + 4] = _mm256_and_si256(_mm256_srli_epi16(v, 4), low);
+    }
+}
+
+/* Bit i of h becomes bit 4 of vector i. */
+SL_INLINE void fifth_bits(__m256i w[8], const void *p)
+{
+    const __m256i bit = _mm256_set1_epi8(16);
+    __m256i h = load(p);
+
+    UNROLL
+    for (int i = 0; i < 8; i++) {
+        __m256i v =
+            i < 4 ? _mm256_slli_epi16(h, 4 - i) : _mm256_srli_epi16(h, i - 4);
+
+        w[i] = _mm256_or_si256(w[i], _mm256_and_si256(v, bit));
+    }
+}
+
+/* Bits 2 i and 2 i + 1 of h become bits 4 and 5 of vector i of four. */
+SL_INLINE void top_bits(__m256i w[4], const void *p)
+{
+    const __m256i bits = _mm256_set1_epi8(0x30);
+    __m256i h = load(p);
+
+    UNROLL
+    for (int i = 0; i < 4; i++) {
+        __m256i v = i < 2 ? _mm256_slli_epi16(h, 4 - 2 * i)
+                          : _mm256_srli_epi16(h, 2 * i - 4);
+
+        w[i] = _mm256_or_si256(w[i], _mm256_and_si256(v, bits));
+    }
+}
+
+/* Bytes with offset 128 as signed numbers. */
+SL_INLINE void signed_bytes(__m256i w[8], const uint8_t q[8][8][4])
+{
+    const __m256i flip = _mm256_set1_epi8((char)0x80);
+
+    UNROLL
+    for (size_t i = 0; i < 8; i++)
+        w[i] = _mm256_xor_si256(load(q[i]), flip);
+}
+
+/* sl_quant_bfp_unit of eight rows */
+SL_INLINE __m256 bfp_unit(const uint8_t e[8], float one)
+{
+    __m256i u = _mm256_slli_epi32(load_u8(e), 23);
+
+    return _mm256_mul_ps(_mm256_castsi256_ps(u), _mm256_set1_ps(one));
+}
+
+SL_INLINE void k_block(struct blk *o, const struct scales *s, size_t b)
+{
+    o->s0 = _mm256_mul_ps(s->d, _mm256_cvtepi32_ps(load_u8(s->sc[b])));
+    o->s1 = _mm256_mul_ps(s->dmin, _mm256_cvtepi32_ps(load_u8(s->m[b])));
+}
+
+/* Block b of the unit at p. */
+SL_INLINE void open_block(enum sl_dtype t, struct blk *o,
+                          const struct scales *s, const void *p, size_t b)
+{
+    if (t == SL_Q4_0) {
+        const struct sl_q4_0_group *g = p;
+
+        nibbles(o->w, g->q);
+        o->s0 = load_f16(g->d);
+    } else if (t == SL_Q8_0) {
+        const struct sl_q8_0_group *g = p;
+
+        signed_bytes(o->w, g->q);
+        o->s0 = load_f16(g->d);
+    } else if (t == SL_Q4_K) {
+        const struct sl_q4_k_group *g = p;
+
+        nibbles(o->w, g->q[b]);
+        k_block(o, s, b);
+    } else if (t == SL_Q5_K) {
+        const struct sl_q5_k_group *g = p;
+
+        nibbles(o->w, g->q[b]);
+        fifth_bits(o->w, g->h[b]);
+        k_block(o, s, b);
+    } else if (t == SL_Q6_K) {
+        const struct sl_q6_k_group *g = p;
+
+        nibbles(o->w, g->q[b]);
+        top_bits(o->w, g->h[b][0]);
+        top_bits(o->w + 4, g->h[b][1]);
+        o->s0 = s->d;
+        o->s1 = _mm256_castsi256_ps(_mm256_cvtepi8_epi16(
+            _mm_loadu_si128((const __m128i *)(const void *)g->sc[b])));
+    } else if (t == SL_BFP8) {
+        const struct sl_bfp8_group *g = p;
+
+        signed_bytes(o->w, g->q);
+        o->s0 = bfp_unit(g->e[0], 0x1p-6f);
+        o->s1 = bfp_unit(g->e[1], 0x1p-6f);
+    } else {
+        const struct sl_bfp4_group *g = p;
+
+        nibbles(o->w, g->q);
+        o->s0 = bfp_unit(g->e[0], 0x1p-2f);
+        o->s1 = bfp_unit(g->e[1], 0x1p-2f);
+    }
+}
+
+/* --- sums of integers: vectors i0 to i0 + n - 1, m tokens by G groups --- */
+
+typedef __m256i sums[MAX_M][G];
+
+/* In 16 bits. */
+SL_INLINE void sum16(size_t m, sums s, const struct blk *w, const int8_t *q,
+                     size_t ld, size_t i0, size_t n)
+{
+    UNROLL
+    for (size_t i = 0; i < n; i++) {
+        UNROLL
+        for (size_t t = 0; t < m; t++) {
+            __m256i a = spread(q + t * ld + 4 * (i0 + i));
+
+            UNROLL
+            for (size_t g = 0; g < G; g++) {
+                __m256i p = _mm256_maddubs_epi16(w[g].w[i0 + i], a);
+
+                s[t][g] = i ? _mm256_add_epi16(s[t][g], p) : p;
+            }
+        }
+    }
+}
+
+/* The same, widened. */
+SL_INLINE void sum16_wide(size_t m, sums s, const struct blk *w,
+                          const int8_t *q, size_t ld, size_t i0, size_t n)
+{
+    const __m256i one = _mm256_set1_epi16(1);
+
+    sum16(m, s, w, q, ld, i0, n);
+    UNROLL
+    for (size_t t = 0; t < m; t++)
+        UNROLL
+    for (size_t g = 0; g < G; g++)
+        s[t][g] = _mm256_madd_epi16(s[t][g], one);
+}
+
+/* Signed weights: magnitudes, the signs on the activations. */
+SL_INLINE void sum8(size_t m, sums s, const struct blk *w, const int8_t *q,
+                    size_t ld, size_t i0, size_t n)
+{
+    const __m256i one = _mm256_set1_epi16(1);
+
+    UNROLL
+    for (size_t i = 0; i < n; i++) {
+        UNROLL
+        for (size_t t = 0; t < m; t++) {
+            __m256i a = spread(q + t * ld + 4 * (i0 + i));
+
+            UNROLL
+            for (size_t g = 0; g < G; g++) {
+                __m256i v = w[g].w[i0 + i];
+                __m256i p = _mm256_maddubs_epi16(_mm256_abs_epi8(v),
+                                                 _mm256_sign_epi8(a, v));
+
+                p = _mm256_madd_epi16(p, one);
+                s[t][g] = i ? _mm256_add_epi32(s[t][g], p) : p;
+            }
+        }
+    }
+}
+
+/* Two vectors by the scale of their half, for each half. */
+SL_INLINE void sum_q6(size_t m, sums s, const struct blk *w, const int8_t *q,
+                      size_t ld)
+{
+    /* From pairs of scales, one of them twice. */
+    const __m256i first_of = _mm256_set1_epi32(0x01000100);
+    const __m256i lanes =
+        _mm256_setr_epi32(0, 0x04040404, 0x08080808, 0x0c0c0c0c, 0, 0x04040404,
+                          0x08080808, 0x0c0c0c0c);
+
+    UNROLL
+    for (size_t i = 0; i < 8; i += 2) {
+        const __m256i half = _mm256_set1_epi8(i < 4 ? 0 : 2);
+        const __m256i pick =
+            _mm256_add_epi8(_mm256_add_epi8(first_of, lanes), half);
+        __m256i sc[G];
+
+        UNROLL
+        for (size_t g = 0; g < G; g++)
+            sc[g] = _mm256_shuffle_epi8(_mm256_castps_si256(w[g].s1), pick);
+        UNROLL
+        for (size_t t = 0; t < m; t++) {
+            __m256i a0 = spread(q + t * ld + 4 * i);
+            __m256i a1 = spread(q + t * ld + 4 * i + 4);
+
+            UNROLL
+            for (size_t g = 0; g < G; g++) {
+                __m256i p =
+                    _mm256_add_epi16(_mm256_maddubs_epi16(w[g].w[i], a0),
+                                     _mm256_maddubs_epi16(w[g].w[i + 1], a1));
+
+                p = _mm256_madd_epi16(p, sc[g]);
+                s[t][g] = i ? _mm256_add_epi32(s[t][g], p) : p;
+            }
+        }
+    }
+}
+
+/* --- a block: sums, then what the contract says --- */
+
+/* Activations from some column on. */
+struct act {
+    const int8_t *q;
+    const float *scale;
+    const int16_t *sum;
+    size_t ld, ld_scale, ld_sum;
+};
+
+typedef __m256 accs[MAX_M][G];
+
+SL_INLINE __m256 fma_int(__m256 s, __m256 a, __m256i i, __m256 acc)
+{
+    return _mm256_fmadd_ps(_mm256_mul_ps(s, a), _mm256_cvtepi32_ps(i), acc);
+}
+
+SL_INLINE __m256 scale_of(const struct act *x, size_t t)
+{
+    return _mm256_broadcast_ss(x->scale + t * x->ld_scale);
+}
+
+/* Both sums of 16 in every lane. */
+SL_INLINE __m256i sums_of(const struct act *x, size_t t)
+{
+    return spread(x->sum + t * x->ld_sum);
+}
+
+/* q8_0, q4_0 and q6_k: one scale, a zero point. */
+SL_INLINE void step_zero(enum sl_dtype type, size_t m, accs acc,
+                         const struct blk *w, const struct act *x)
+{
+    const __m256i zero = _mm256_set1_epi16(8);
+    sums s;
+
+    if (type == SL_Q8_0)
+        sum8(m, s, w, x->q, x->ld, 0, 8);
+    else if (type == SL_Q4_0)
+        sum16_wide(m, s, w, x->q, x->ld, 0, 8);
+    else
+        sum_q6(m, s, w, x->q, x->ld);
+    UNROLL
+    for (size_t t = 0; t < m; t++) {
+        __m256 a = scale_of(x, t);
+
+        UNROLL
+        for (size_t g = 0; g < G; g++) {
+            __m256i i = s[t][g];
+
+            if (type == SL_Q4_0) {
+                i = _mm256_sub_epi32(i, _mm256_madd_epi16(sums_of(x, t), zero));
+            } else if (type == SL_Q6_K) {
+                __m256i sc = _mm256_castps_si256(w[g].s1);
+                __m256i off = _mm256_madd_epi16(sums_of(x, t), sc);
+
+                i = _mm256_sub_epi32(i, _mm256_slli_epi32(off, 5));
+            }
+            acc[t][g] = fma_int(w[g].s0, a, i, acc[t][g]);
+        }
+    }
+}
+
+/* q4_k and q5_k: a scale and a minimum. */
+SL_INLINE void step_min(enum sl_dtype type, size_t m, accs acc,
+                        const struct blk *w, const struct act *x)
+{
+    const __m256i one = _mm256_set1_epi16(1);
+    sums s;
+
+    if (type == SL_Q4_K) {
+        sum16_wide(m, s, w, x->q, x->ld, 0, 8);
+    } else {
+        sums s1;
+
+        sum16_wide(m, s, w, x->q, x->ld, 0, 4);
+        sum16_wide(m, s1, w, x->q, x->ld, 4, 4);
+        UNROLL
+        for (size_t t = 0; t < m; t++)
+            UNROLL
+        for (size_t g = 0; g < G; g++)
+            s[t][g] = _mm256_add_epi32(s[t][g], s1[t][g]);
+    }
+    UNROLL
+    for (size_t t = 0; t < m; t++) {
+        __m256 a = scale_of(x, t);
+        __m256 sum = _mm256_mul_ps(
+            a, _mm256_cvtepi32_ps(_mm256_madd_epi16(sums_of(x, t), one)));
+
+        UNROLL
+        for (size_t g = 0; g < G; g++) {
+            acc[t][g] = fma_int(w[g].s0, a, s[t][g], acc[t][g]);
+            acc[t][g] = _mm256_fnmadd_ps(w[g].s1, sum, acc[t][g]);
+        }
+    }
+}
+
+/* bfp8 and bfp4: a unit for each half. */
+SL_INLINE void step_bfp(enum sl_dtype type, size_t m, accs acc,
+                        const struct blk *w, const struct act *x)
+{
+    UNROLL
+    for (size_t h = 0; h < 2; h++) {
+        const __m256i zero = _mm256_set1_epi32(h ? 8 << 16 : 8);
+        sums s;
+
+        if (type == SL_BFP8)
+            sum8(m, s, w, x->q, x->ld, 4 * h, 4);
+        else
+            sum16_wide(m, s, w, x->q, x->ld, 4 * h, 4);
+        UNROLL
+        for (size_t t = 0; t < m; t++) {
+            __m256 a = scale_of(x, t);
+
+            UNROLL
+            for (size_t g = 0; g < G; g++) {
+                __m256i i = s[t][g];
+
+                if (type == SL_BFP4)
+                    i = _mm256_sub_epi32(
+                        i, _mm256_madd_epi16(sums_of(x, t), zero));
+                acc[t][g] = fma_int(h ? w[g].s1 : w[g].s0, a, i, acc[t][g]);
+            }
+        }
+    }
+}
+
+/* 32 columns, m tokens, G groups; x moves on to the next block. */
+SL_INLINE void step(enum sl_dtype type, size_t m, accs acc, const struct blk *w,
+                    struct act *x)
+{
+    if (type == SL_Q4_K || type == SL_Q5_K)
+        step_min(type, m, acc, w, x);
+    else if (type == SL_BFP8 || type == SL_BFP4)
+        step_bfp(type, m, acc, w, x);
+    else
+        step_zero(type, m, acc, w, x);
+    x->q += 32;
+    x->scale += 1;
+    x->sum += 2;
+}
+
+/* --- ways through a matrix --- */
+
+/* Where a product goes: rows beyond `rows` are padding. */
+struct out {
+    float *y;
+    size_t ldy, rows;
+};
+
+SL_INLINE void store(size_t m, const struct out *o, accs acc)
+{
+    UNROLL
+    for (size_t t = 0; t < m; t++)
+        UNROLL
+    for (size_t g = 0; g < G; g++)
+        if (o->rows > g * SL_GROUP)
+            store_n(o->y + t * o->ldy + g * SL_GROUP, acc[t][g],
+                    o->rows - g * SL_GROUP);
+}
+
+SL_INLINE void start(size_t m, const struct out *o, accs acc, bool from_y)
+{
+    UNROLL
+    for (size_t t = 0; t < m; t++)
+        UNROLL
+    for (size_t g = 0; g < G; g++)
+        acc[t][g] = from_y && o->rows > g * SL_GROUP
+                        ? load_n(o->y + t * o->ldy + g * SL_GROUP,
+                                 o->rows - g * SL_GROUP)
+                        : _mm256_setzero_ps();
+}
+
+/* Bytes of 32 columns, or of a unit, of one group. */
+SL_INLINE size_t unit_bytes(enum sl_dtype t)
+{
+    const size_t bytes[SL_N_DTYPE] = {[SL_Q8_0] = sizeof(struct sl_q8_0_group),
+                                      [SL_Q6_K] = sizeof(struct sl_q6_k_group),
+                                      [SL_Q5_K] = sizeof(struct sl_q5_k_group),
+                                      [SL_Q4_K] = sizeof(struct sl_q4_k_group),
+                                      [SL_Q4_0] = sizeof(struct sl_q4_0_group),
+                                      [SL_BFP8] = sizeof(struct sl_bfp8_group),
+                                      [SL_BFP4] = sizeof(struct sl_bfp4_group)};
+
+    return bytes[t];
+}
+
+/* Ask for `bytes` that lie AHEAD of p, on the way of a group that ends at
+ * `end`; the group after next follows it there. */
+SL_INLINE void fetch(const uint8_t *p, size_t bytes, const uint8_t *end,
+                     size_t group_bytes)
+{
+    const uint8_t *at = p + AHEAD;
+
+    if (at >= end)
+        at += (G - 1) * group_bytes;
+    for (size_t i = 0; i < bytes; i += 64)
+        _mm_prefetch((const char *)at + i, _MM_HINT_T0);
+}
+
+/* Two whole groups, m tokens: memory is the limit. */
+SL_INLINE void direct(enum sl_dtype type, size_t m, const struct out *o,
+                      const uint8_t *w, struct act x, size_t cols)
+{
+    const size_t sub = n_sub(type), bytes = unit_bytes(type);
+    const size_t units = cols / (32 * sub), group_bytes = units * bytes;
+    accs acc;
+
+    start(m, o, acc, false);
+    for (size_t u = 0; u < units; u++) {
+        struct scales s[G];
+
+        for (size_t g = 0; g < G; g++) {
+            const uint8_t *p = w + g * group_bytes;
+
+            open_unit(type, &s[g], p + u * bytes);
+            fetch(p + u * bytes, bytes, p + group_bytes, group_bytes);
+        }
+        for (size_t b = 0; b < sub; b++) {
+            struct blk v[G];
+
+            UNROLL
+            for (size_t g = 0; g < G; g++)
+                open_block(type, &v[g], &s[g], w + g * group_bytes + u * bytes,
+                           b);
+            step(type, m, acc, v, &x);
+        }
+    }
+    store(m, o, acc);
+}
+
+/* An unpacked panel, m tokens. */
+SL_INLINE void tile(enum sl_dtype type, size_t m, const struct out *o,
+                    const struct blk *panel, struct act x, size_t cols,
+                    bool from_y)
+{
+    accs acc;
+
+    start(m, o, acc, from_y);
+    for (size_t b = 0; b < cols / 32; b++)
+        step(type, m, acc, panel + b * G, &x);
+    store(m, o, acc);
+}
+
+/* Columns c0 to c0 + n - 1 of G groups; a missing group is zeros. */
+SL_INLINE void unpack(enum sl_dtype type, struct blk *panel, const uint8_t *w,
+                      size_t n_group, size_t c0, size_t n, size_t cols)
+{
+    const size_t sub = n_sub(type), bytes = unit_bytes(type);
+    const size_t group_bytes = cols / (32 * sub) * bytes;
+
+    for (size_t g = 0; g < G; g++) {
+        const uint8_t *p = w + g * group_bytes + c0 / (32 * sub) * bytes;
+
+        for (size_t b = 0; b < n / 32; b += sub, p += bytes) {
+            struct scales s;
+
+            if (g >= n_group) {
+                for (size_t i = 0; i < sub; i++)
+                    __builtin_memset(&panel[(b + i) * G + g], 0,
+                                     sizeof(*panel));
+                continue;
+            }
+            open_unit(type, &s, p);
+            for (size_t i = 0; i < sub; i++)
+                open_block(type, &panel[(b + i) * G + g], &s, p, i);
+        }
+    }
+}
+
+SL_INLINE struct act act_at(const struct sl_qact *x, size_t t, size_t c)
+{
+    return (struct act){.q = x->q + t * x->ld + c,
+                        .scale = x->scale + (t * x->ld + c) / 32,
+                        .sum = x->sum + (t * x->ld + c) / 16,
+                        .ld = x->ld,
+                        .ld_scale = x->ld / 32,
+                        .ld_sum = x->ld / 16};
+}
+
+/* Tokens of the next block when `left` are left: as even as possible, 3 + 3
+ * rather than 4 + 2. */
+SL_INLINE size_t share(size_t left)
+{
+    size_t blocks = (left + MAX_M - 1) / MAX_M;
+
+    return (left + blocks - 1) / blocks;
+}
+
+#define TYPE SL_Q8_0
+#define NAME(x) x##_q8_0
+#include "kern/x86/quant_mul_tmpl.h"
+
+#define TYPE SL_Q6_K
+#define NAME(x) x##_q6_k
+#include "kern/x86/quant_mul_tmpl.h"
+
+#define TYPE SL_Q5_K
+#define NAME(x) x##_q5_k
+#include "kern/x86/quant_mul_tmpl.h"
+
+#define TYPE SL_Q4_K
+#define NAME(x) x##_q4_k
+#include "kern/x86/quant_mul_tmpl.h"
+
+#define TYPE SL_Q4_0
+#define NAME(x) x##_q4_0
+#include "kern/x86/quant_mul_tmpl.h"
+
+#define TYPE SL_BFP8
+#define NAME(x) x##_bfp8
+#include "kern/x86/quant_mul_tmpl.h"
+
+#define TYPE SL_BFP4
+#define NAME(x) x##_bfp4
+#include "kern/x86/quant_mul_tmpl.h"
+
+void sl_kern_init_quant_mul__avx2(struct sl_kern *k)
+{
+    k->mulq[SL_Q8_0] = mulq_q8_0;
+    k->mulq[SL_Q6_K] = mulq_q6_k;
+    k->mulq[SL_Q5_K] = mulq_q5_k;
+    k->mulq[SL_Q4_K] = mulq_q4_k;
+    k->mulq[SL_Q4_0] = mulq_q4_0;
+    k->mulq[SL_BFP8] = mulq_bfp8;
+    k->mulq[SL_BFP4] = mulq_bfp4;
+}
