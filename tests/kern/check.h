@@ -18,7 +18,7 @@ enum fill {
     FILL_UNIFORM, /* [-1, 1) */
     FILL_NORMAL,  /* mean 0, deviation 1 */
     FILL_INT,     /* 1 to 3 or -1 to -3: sums are exact */
-    FILL_BITS,    /* any bit pattern: denormals, infinities, NaN */
+    FILL_BITS,    /* any bit pattern: denormals, infinities, NaN; or tiny */
     N_FILL,
 };
 
@@ -28,6 +28,9 @@ struct check {
     const struct sl_kern *ref, *fast;
     uint64_t rng;
     enum fill fill;
+    /* FILL_BITS: all values so small that products vanish, and only the signs
+     * of zeros are left. 1: positive, 2: negative, 3: either; 0: not so. */
+    int tiny;
     unsigned failed; /* complaints about this case */
     char what[160];  /* sizes, for messages */
 };

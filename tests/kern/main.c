@@ -28,9 +28,8 @@ static const struct level levels[] = {
     {"avx2", SL_CPU_AVX2, SL_CPU_AVX2},
 };
 
-static const struct entry *const lists[] = {mul_entries, row_entries,
-                                            gdn_entries, attn_entries,
-                                            quant_entries};
+static const struct entry *const lists[] = {
+    mul_entries, row_entries, gdn_entries, attn_entries, quant_entries};
 
 static struct check now; /* the running case, for the signal handler */
 static uint64_t seed = 1, i_case;
@@ -58,6 +57,7 @@ static bool run_case(const struct entry *e, uint64_t id)
     for (const char *p = e->name; *p; p++)
         now.rng = (now.rng ^ (unsigned char)*p) * 0x100000001b3ull;
     now.fill = (enum fill)below(&now, N_FILL);
+    now.tiny = now.fill == FILL_BITS && one_in(&now, 3);
     e->check(&now);
     check_end(&now);
     if (now.failed)

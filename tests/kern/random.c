@@ -55,6 +55,10 @@ static float any_bits(struct check *c)
     uint32_t u = (uint32_t)next_u64(c);
     float f;
 
+    if (c->tiny) {
+        f = uniform(c, 1e-30f, 2e-30f);
+        return c->tiny == 2 || (c->tiny == 3 && one_in(c, 2)) ? -f : f;
+    }
     if (one_in(c, 16))
         return special[below(c, SL_COUNTOF(special))];
     if (one_in(c, 32))
