@@ -121,6 +121,7 @@ struct sl_gen_opts {
     float presence_penalty, frequency_penalty, repetition_penalty;
     uint64_t seed;
     bool has_seed; /* otherwise a random one is taken; see sl_gen_seed */
+    uint32_t choice; /* of several answers to one request; draws differ */
     const int32_t *bias_ids; /* logit bias, n_bias pairs */
     const float *bias;
     uint32_t n_bias;
@@ -173,6 +174,8 @@ struct sl_piece {
     const struct sl_logprob *top;      /* [n_ids][n_top] */
     uint32_t n_top;
     enum sl_finish finish; /* not NONE on the last piece */
+    int32_t stop_text; /* finish is STOP: index of the text that was met, */
+    int32_t stop_id;   /* or the id of stop_ids; both -1 for the model's end */
     uint32_t n_prompt, n_cached, n_output; /* tokens so far */
 };
 
@@ -212,6 +215,24 @@ SL_API int sl_render(char **out, size_t *len, const struct sl_engine *e,
                      const char *messages, const char *tools,
                      const char *template_kwargs, struct sl_err *err);
 SL_API void sl_free(void *p);
+
+/* Text to token ids and back, as a generation does it: special tokens are
+ * recognised in text and, unless skipped, printed. Outputs are freed with
+ * sl_free. SL_EARG for an id that does not exist. Any thread. */
+SL_API int sl_encode(int32_t **ids, size_t *n, struct sl_engine *e,
+                     const char *text, size_t len, struct sl_err *err);
+SL_API int sl_decode(char **text, size_t *len, const struct sl_engine *e,
+                     const int32_t *ids, size_t n, bool skip_special,
+                     struct sl_err *err);
+
+/* The bytes that a token stands for, perhaps not whole characters; NULL when
+ * the id does not exist. Lives as long as the engine. */
+SL_API const char *sl_token(size_t *len, const struct sl_engine *e, int32_t id);
+
+/* Tokens with a name: the end of a text, padding, the beginning; -1: none. */
+enum sl_named_token { SL_TOKEN_EOS, SL_TOKEN_PAD, SL_TOKEN_BOS };
+SL_API int32_t sl_token_named(const struct sl_engine *e,
+                              enum sl_named_token which);
 
 /* What the model in the folder `path` is and what it takes, as the text of a
  * JSON object: dimensions, parameters, weight bytes by class, bytes of keys and

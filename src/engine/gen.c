@@ -128,6 +128,7 @@ static int set_end_ids(struct sl_gen *g, const struct sl_gen_opts *o,
         return rc;
     if (n)
         memcpy(g->end_ids, o->stop_ids, n * sizeof(*g->end_ids));
+    g->n_stop_ids = n;
     for (uint32_t i = 0; !o->ignore_eos && i < c->n_eos; i++)
         g->end_ids[n++] = c->eos[i];
     if (!o->ignore_eos && g->e->tok && sl_tokenizer_eos(g->e->tok, &eos))
@@ -172,6 +173,7 @@ static int set_sampling(struct sl_gen *g, const struct sl_gen_opts *o,
     s->repetition = o->repetition_penalty;
     s->seed = o->has_seed ? o->seed : sl_machine_random();
     s->min_tokens = o->min_tokens;
+    s->choice = o->choice;
     s->want_logprob = o->want_logprobs;
     s->n_logprob = o->want_logprobs ? o->n_top_logprobs : 0;
     rc = sl_mem_alloc(&g->bias, o->n_bias, sizeof(*g->bias), "logit bias",
@@ -244,6 +246,7 @@ int sl_gen_submit(struct sl_gen **out, struct sl_engine *e,
     g->wake = o->wake;
     g->wake_ctx = o->wake_ctx;
     g->ignore_eos = o->ignore_eos;
+    g->stop_text = g->stop_id = -1;
     g->may_draft = e->drafts && (e->opts.draft == SL_DRAFT_ALL ||
                                  o->temperature <= 0);
     g->submit_ns = sl_clock_ns();
@@ -306,6 +309,11 @@ static void put_id(struct sl_gen *g, const struct sl_draw *d)
 static enum sl_finish finish_of(struct sl_gen *g, const struct sl_draw *d,
                                 bool stopped)
 {
+    if (stopped)
+        g->stop_text = (int32_t)g->stopper.hit;
+    for (uint32_t i = 0; !stopped && i < g->n_stop_ids; i++)
+        if (g->end_ids[i] == d->id)
+            g->stop_id = d->id;
     if (stopped || is_end(g, d->id))
         return SL_FINISH_STOP;
     return g->n_out == g->max_out ? SL_FINISH_LENGTH : SL_FINISH_NONE;
@@ -386,6 +394,8 @@ static int take(struct sl_gen *g, struct sl_piece *out, struct sl_err *err)
         .n_top = g->sample.n_logprob,
         .finish = ended ? g->finish : SL_FINISH_NONE,
         .n_prompt = g->n_prompt,
+        .stop_text = g->stop_text,
+        .stop_id = g->stop_id,
         .n_cached = g->n_cached,
         .n_output = g->n_out,
     };

@@ -42,6 +42,7 @@ struct sl_gen {
     struct sl_sample_opts sample;
     struct sl_bias *bias;
     int32_t *end_ids;
+    uint32_t n_stop_ids; /* of end_ids, in front: the request's */
     uint32_t *cut; /* [n_cut] rising: tokens of the prompt after which its state
                       is kept */
     uint32_t n_cut;
@@ -74,6 +75,7 @@ struct sl_gen {
     /* Guarded by mu. */
     struct sl_pieces back;
     enum sl_finish finish;
+    int32_t stop_text, stop_id; /* what ended it, or -1 */
     struct sl_err err;
     uint32_t n_out, n_cached;
     uint32_t n_round, n_drafted, n_accepted;

@@ -101,3 +101,72 @@ int sl_prompt_encode(struct sl_ids *out, struct sl_engine *e,
     sl_free(text);
     return rc;
 }
+
+int sl_encode(int32_t **out, size_t *n, struct sl_engine *e, const char *text,
+              size_t len, struct sl_err *err)
+{
+    struct sl_ids ids;
+    int rc;
+
+    sl_ids_init(&ids, INT32_MAX / 2);
+    rc = encode(&ids, e, text, len, err);
+    if (rc) {
+        sl_ids_deinit(&ids);
+        return rc;
+    }
+    *out = ids.p; /* NULL when there are none */
+    *n = ids.len;
+    return 0;
+}
+
+int sl_decode(char **out, size_t *len, const struct sl_engine *e,
+              const int32_t *ids, size_t n, bool skip_special,
+              struct sl_err *err)
+{
+    struct sl_buf text;
+    int rc = need_tokenizer(e, err);
+
+    if (rc)
+        return rc;
+    sl_buf_init(&text, MAX_PROMPT);
+    rc = sl_detokenize_all(e->tok, ids, n, skip_special, &text, err);
+    if (!rc)
+        rc = sl_buf_check(&text, "the text", err);
+    if (!rc)
+        rc = sl_mem_dup(out, text.p ? text.p : "", text.len, err);
+    if (!rc)
+        *len = text.len;
+    sl_buf_deinit(&text);
+    return rc;
+}
+
+const char *sl_token(size_t *len, const struct sl_engine *e, int32_t id)
+{
+    struct sl_span s = {NULL, 0};
+
+    if (e->tok && id >= 0)
+        s = sl_tokenizer_bytes(e->tok, id);
+    *len = s.len;
+    return s.p;
+}
+
+int32_t sl_token_named(const struct sl_engine *e, enum sl_named_token which)
+{
+    int32_t id = -1;
+    bool has = false;
+
+    if (!e->tok)
+        return -1;
+    switch (which) {
+    case SL_TOKEN_EOS:
+        has = sl_tokenizer_eos(e->tok, &id);
+        break;
+    case SL_TOKEN_PAD:
+        has = sl_tokenizer_pad(e->tok, &id);
+        break;
+    case SL_TOKEN_BOS:
+        has = sl_tokenizer_bos(e->tok, &id);
+        break;
+    }
+    return has ? id : -1;
+}

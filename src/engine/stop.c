@@ -15,7 +15,7 @@ void sl_stop_deinit(struct sl_stop *s)
 }
 
 /* Offset of the first stop text in p, or len. */
-static size_t find(const struct sl_stop *s, const char *p, size_t len)
+static size_t find(struct sl_stop *s, const char *p, size_t len)
 {
     size_t first = len;
 
@@ -23,8 +23,10 @@ static size_t find(const struct sl_stop *s, const char *p, size_t len)
         const char *hit = memmem(p, first, s->text[i], strlen(s->text[i]));
 
         /* A later text may begin earlier only if all of it lies before. */
-        if (hit)
-            first = (size_t)(hit - p);
+        if (!hit)
+            continue;
+        first = (size_t)(hit - p);
+        s->hit = i;
     }
     return first;
 }

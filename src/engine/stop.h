@@ -12,6 +12,7 @@
 struct sl_stop {
     char *const *text; /* [n] borrowed, none empty */
     uint32_t n;
+    uint32_t hit; /* index of the text that was found */
     struct sl_buf held; /* not yet given out */
 };
 
