@@ -150,6 +150,8 @@ static const char *verb_name(enum sl_verb v)
         return "version";
     case SL_VERB_EVAL:
         return "eval";
+    case SL_VERB_SERVE:
+        return "serve";
     }
     return "?";
 }

@@ -33,6 +33,7 @@ enum sl_verb {
     SL_VERB_DOCTOR = 1 << 3,
     SL_VERB_VERSION = 1 << 4,
     SL_VERB_EVAL = 1 << 5,
+    SL_VERB_SERVE = 1 << 6,
 };
 
 enum sl_opt_type {
@@ -46,12 +47,14 @@ enum sl_opt_type {
 };
 
 /* Verbs, in groups. */
-#define SL_OPT_V_ENGINE (SL_VERB_RUN | SL_VERB_EVAL)
+#define SL_OPT_V_ENGINE (SL_VERB_RUN | SL_VERB_EVAL | SL_VERB_SERVE)
 #define SL_OPT_V_JSON                                                          \
     (SL_VERB_RUN | SL_VERB_INFO | SL_VERB_TOKENIZE | SL_VERB_DOCTOR |          \
      SL_VERB_VERSION | SL_VERB_EVAL)
+#define SL_OPT_V_ALL (SL_OPT_V_JSON | SL_VERB_SERVE)
 #define SL_OPT_V_LOG                                                           \
-    (SL_VERB_RUN | SL_VERB_INFO | SL_VERB_TOKENIZE | SL_VERB_EVAL)
+    (SL_VERB_RUN | SL_VERB_INFO | SL_VERB_TOKENIZE | SL_VERB_EVAL |           \
+     SL_VERB_SERVE)
 
 /* id, type, verbs, flag, other spellings, argument or choices, least, most,
  * default as help shows it, what it does.
@@ -76,7 +79,8 @@ enum sl_opt_type {
       "Tokens of one sequence, prompt and answer together; 0 is what the "     \
       "model was made for.")                                                   \
     X(MAX_NUM_SEQS, INT, SL_OPT_V_ENGINE, "max-num-seqs", "-np --parallel",    \
-      "N", 1, 4096, "1", "Sequences that run at the same time.")               \
+      "N", 1, 4096, "1", "Sequences that run at the same "       \
+      "time; serve takes 32 unless told.")               \
     X(MAX_NUM_BATCHED_TOKENS, COUNT, SL_OPT_V_ENGINE,                          \
       "max-num-batched-tokens", "", "N", 1, 1 << 20, "512",                    \
       "Rows of one step: how much of a prompt is read at once.")               \
@@ -147,6 +151,30 @@ enum sl_opt_type {
       "Ask the template for an answer with, or without, reasoning first.")     \
     X(RAW, BOOL, SL_VERB_RUN, "raw", "", "", 0, 0, "off",                      \
       "Complete the prompt as it is, without the chat template.")              \
+    X(HOST, TEXT, SL_VERB_SERVE, "host", "", "ADDRESS", 0, 0, "127.0.0.1",     \
+      "Address to listen on; 0.0.0.0 is every one of this machine.")           \
+    X(PORT, INT, SL_VERB_SERVE, "port", "", "N", 0, 65535, "8000",             \
+      "Port to listen on; 0 is any free one, and is printed.")                 \
+    X(API_KEY, TEXT, SL_VERB_SERVE, "api-key", "", "KEY", 0, 0, "",            \
+      "Key that a client must send; several are separated by commas.")         \
+    X(SERVED_MODEL_NAME, TEXT, SL_VERB_SERVE, "served-model-name",             \
+      "-a --alias", "NAME", 0, 0, "",                                          \
+      "What clients call the model; several are separated by commas, the "     \
+      "first is the one in replies.")                                          \
+    X(MAX_NUM_QUEUED_REQS, INT, SL_VERB_SERVE, "max-num-queued-reqs", "", "N", \
+      0, 1 << 20, "2048",                                                      \
+      "Sequences that may wait beside those that run; more get 503.")          \
+    X(DRAIN_TIMEOUT, INT, SL_VERB_SERVE, "drain-timeout", "", "SECONDS", 0,    \
+      3600, "30", "How long running requests may go on after SIGTERM.")        \
+    X(SSL_CERTFILE, TEXT, SL_VERB_SERVE, "ssl-certfile", "", "FILE", 0, 0, "", \
+      "PEM certificate with its chain; makes the server speak HTTPS.")         \
+    X(SSL_KEYFILE, TEXT, SL_VERB_SERVE, "ssl-keyfile", "", "FILE", 0, 0, "",   \
+      "PEM key of the certificate.")                                           \
+    X(TOOL_CALL_PARSER, CHOICE, SL_VERB_SERVE, "tool-call-parser", "",         \
+      "qwen3_coder|qwen3_hermes|qwen3_xml=qwen3_coder|hermes=qwen3_hermes", 0, \
+      0, "qwen3_coder", "How the model writes the calls of tools.")            \
+    X(REASONING_PARSER, CHOICE, SL_VERB_SERVE, "reasoning-parser", "",         \
+      "qwen3", 0, 0, "qwen3", "How the model writes reasoning.")               \
     X(SPECIAL, BOOL, SL_VERB_TOKENIZE, "special", "", "", 0, 0, "on",          \
       "Recognise special tokens in the text.")                                 \
     X(COUNT, BOOL, SL_VERB_TOKENIZE, "count", "", "", 0, 0, "off",             \
@@ -156,7 +184,7 @@ enum sl_opt_type {
     X(LOG_LEVEL, CHOICE, SL_OPT_V_LOG, "log-level", "",                        \
       "warn|debug|info|error", 0, 0, "warn",                                   \
       "The least important events to print on standard error.")                \
-    X(HELP, BOOL, SL_OPT_V_JSON, "help", "-h", "", 0, 0, "off",                \
+    X(HELP, BOOL, SL_OPT_V_ALL, "help", "-h", "", 0, 0, "off",                \
       "Print this and end.")
 
 enum sl_opt_id {

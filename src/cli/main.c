@@ -33,6 +33,11 @@ static const struct verb verbs[] = {
      "standard input. MODEL is a checkpoint folder, or 'demo' for the embedded "
      "model. Standard output carries the answer only; progress and rates go to "
      "standard error. Ctrl-C stops the answer."},
+    {"serve", SL_VERB_SERVE, sl_cli_serve, "MODEL",
+     "answer over HTTP, as OpenAI's API does",
+     "Listens on --host and --port and answers /v1/chat/completions, "
+     "/v1/completions, /v1/models, /tokenize, /metrics, /health and others. "
+     "SIGTERM lets what runs come to its end; a second one stops at once."},
     {"info", SL_VERB_INFO, sl_cli_info, "MODEL",
      "what a model is, and what it takes",
      "Prints the architecture, the dimensions, the number of parameters, the "
@@ -245,7 +250,11 @@ static void start_log(const struct sl_opts *o)
     static const enum sl_log_level level[] = {SL_LOG_WARN, SL_LOG_DEBUG,
                                               SL_LOG_INFO, SL_LOG_ERROR};
 
-    sl_log_set(log_line, NULL, level[o->value[SL_OPT_LOG_LEVEL].i]);
+    /* Operators want to see requests. */
+    if (o->verb == SL_VERB_SERVE && !sl_opts_has(o, SL_OPT_LOG_LEVEL))
+        sl_log_set(log_line, NULL, SL_LOG_INFO);
+    else
+        sl_log_set(log_line, NULL, level[o->value[SL_OPT_LOG_LEVEL].i]);
     for (int i = 0; i < SL_N_OPT; i++)
         if (sl_opt_is_always((enum sl_opt_id)i) &&
             sl_opts_has(o, (enum sl_opt_id)i))

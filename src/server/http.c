@@ -609,6 +609,16 @@ uint32_t sl_http_n_conn(const struct sl_http *h)
     return h->n_conn;
 }
 
+uint32_t sl_http_n_busy(const struct sl_http *h)
+{
+    uint32_t n = 0;
+
+    for (const struct conn *c = h->conns; c; c = c->next)
+        n += c->state == BUSY ||
+             evbuffer_get_length(bufferevent_get_output(c->bev)) > 0;
+    return n;
+}
+
 void sl_http_drain(struct sl_http *h)
 {
     struct conn *next;
@@ -625,6 +635,14 @@ void sl_http_drain(struct sl_http *h)
 }
 
 /* ------------------------------------------------------------------ the reply */
+
+void sl_http_take_body(struct sl_exchange *x, struct sl_buf *out)
+{
+    struct conn *c = conn_of(x);
+
+    *out = c->msg.body;
+    sl_buf_init(&c->msg.body, c->msg.max_body);
+}
 
 void sl_http_header(struct sl_exchange *x, const char *name, const char *value)
 {

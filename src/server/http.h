@@ -66,6 +66,7 @@ int sl_http_open(struct sl_http **out, struct event_base *base,
 void sl_http_close(struct sl_http **h); /* drops every connection */
 uint16_t sl_http_port(const struct sl_http *h);
 uint32_t sl_http_n_conn(const struct sl_http *h);
+uint32_t sl_http_n_busy(const struct sl_http *h); /* with something to say */
 
 /* From now on every reply closes its connection; idle ones close now. */
 void sl_http_drain(struct sl_http *h);
@@ -90,6 +91,10 @@ struct sl_exchange {
     void (*gone)(struct sl_exchange *x);  /* x is freed when it returns */
     void (*ready)(struct sl_exchange *x); /* a stream may be written again */
 };
+
+/* Take the body of the request; the exchange has none from then on. The caller
+ * ends *out with sl_buf_deinit. */
+void sl_http_take_body(struct sl_exchange *x, struct sl_buf *out);
 
 /* Add a header to the reply that is sent next. */
 void sl_http_header(struct sl_exchange *x, const char *name, const char *value);

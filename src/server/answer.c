@@ -1,0 +1,621 @@
+/* server/answer.c - what a completion says: events of a stream, or one reply
+ *
+ * A whole reply is the concatenation of what the stream would have said, so
+ * both take the same way: text -> parser (of a chat) -> `say`, which writes an
+ * event or gathers. The framing is serving.md 3.2: "data: ", one line of JSON,
+ * two line feeds; absent keys instead of null ones.
+ */
+#include "server/task.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/utf8.h"
+#include "server/json_out.h"
+
+static bool is_chat(const struct sl_task *t)
+{
+    return t->kind == SL_REQUEST_CHAT;
+}
+
+static struct sl_buf *event(struct sl_task *t)
+{
+    struct sl_buf *b = &t->s->scratch;
+
+    sl_buf_reset(b);
+    return b;
+}
+
+static void send_event(struct sl_task *t, struct sl_buf *b)
+{
+    sl_buf_str(b, "\n\n");
+    if (t->x && !b->failed)
+        sl_http_write(t->x, b->p, b->len);
+}
+
+/* "id" to "model", of an event or a reply. */
+static void put_common(struct sl_buf *b, const struct sl_task *t,
+                       const char *object)
+{
+    sl_buf_fmt(b, "{\"id\":\"%s\",\"object\":\"%s\",\"created\":%lld,\"model\":",
+               t->id, object, (long long)t->created);
+    sl_json_put_str(b, t->s->opts.name[0], strlen(t->s->opts.name[0]));
+}
+
+static void put_usage(struct sl_buf *b, const struct sl_task *t)
+{
+    uint64_t n_prompt = 0, n_out = 0, cached = 0, reason = 0;
+
+    for (uint32_t i = 0; i < t->n_prompt; i++)
+        n_prompt += t->prompt[i].n;
+    for (uint32_t i = 0; i < t->n_choice; i++) {
+        n_out += t->choice[i].n_out;
+        cached += t->choice[i].n_cached;
+        reason += t->choice[i].n_reason;
+    }
+    sl_buf_fmt(b,
+               "\"usage\":{\"prompt_tokens\":%llu,\"completion_tokens\":%llu,"
+               "\"total_tokens\":%llu,\"prompt_tokens_details\":{"
+               "\"cached_tokens\":%llu}",
+               (unsigned long long)n_prompt, (unsigned long long)n_out,
+               (unsigned long long)(n_prompt + n_out),
+               (unsigned long long)cached);
+    if (is_chat(t))
+        sl_buf_fmt(b,
+                   ",\"completion_tokens_details\":{\"reasoning_tokens\":%llu}",
+                   (unsigned long long)reason);
+    sl_buf_byte(b, '}');
+}
+
+/* -------------------------------------------------------- log-probabilities */
+
+static void put_token(struct sl_buf *b, const struct sl_task *t, int32_t id)
+{
+    char name[32];
+    size_t n;
+    const char *s = sl_token(&n, t->s->engine, id);
+
+    if (t->q.token_id_strings.v) {
+        snprintf(name, sizeof(name), "token_id:%d", id);
+        sl_json_put_str(b, name, strlen(name));
+    } else {
+        sl_json_put_str(b, s ? s : "", n);
+    }
+}
+
+static void put_bytes(struct sl_buf *b, const struct sl_task *t, int32_t id)
+{
+    size_t n;
+    const char *s = sl_token(&n, t->s->engine, id);
+
+    sl_buf_str(b, ",\"bytes\":[");
+    for (size_t i = 0; i < n; i++)
+        sl_buf_fmt(b, i ? ",%u" : "%u", (unsigned char)s[i]);
+    sl_buf_byte(b, ']');
+}
+
+static void put_chat_entry(struct sl_buf *b, const struct sl_task *t,
+                           const struct sl_logprob *l)
+{
+    sl_buf_str(b, "{\"token\":");
+    put_token(b, t, l->id);
+    sl_buf_str(b, ",\"logprob\":");
+    sl_json_put_float(b, l->logprob);
+    put_bytes(b, t, l->id);
+}
+
+static void comma(struct sl_buf *b)
+{
+    if (b->len)
+        sl_buf_byte(b, ',');
+}
+
+static void chat_logprob(struct sl_choice *c, const struct sl_logprob *l,
+                         const struct sl_logprob *top, uint32_t n_top)
+{
+    struct sl_buf *b = &c->lp[0];
+
+    comma(b);
+    put_chat_entry(b, c->t, l);
+    sl_buf_str(b, ",\"top_logprobs\":[");
+    for (uint32_t i = 0; i < n_top && top[i].id >= 0; i++) {
+        if (i)
+            sl_buf_byte(b, ',');
+        put_chat_entry(b, c->t, &top[i]);
+        sl_buf_byte(b, '}');
+    }
+    sl_buf_str(b, "]}");
+}
+
+static bool same_token(const struct sl_task *t, int32_t a, int32_t b)
+{
+    size_t n, m;
+    const char *p = sl_token(&n, t->s->engine, a);
+    const char *q = sl_token(&m, t->s->engine, b);
+
+    return a == b || (!t->q.token_id_strings.v && p && q && n == m &&
+                      !memcmp(p, q, n));
+}
+
+/* Alternatives have their texts as keys, and of two with the same text the
+ * larger is kept: they come in falling order. */
+static void put_alternatives(struct sl_buf *b, const struct sl_task *t,
+                             const struct sl_logprob *l,
+                             const struct sl_logprob *top, uint32_t n_top)
+{
+    bool has = false;
+
+    sl_buf_byte(b, '{');
+    for (uint32_t i = 0; i < n_top && top[i].id >= 0; i++) {
+        bool again = false;
+
+        for (uint32_t k = 0; k < i && !again; k++)
+            again = same_token(t, top[i].id, top[k].id);
+        if (again)
+            continue;
+        has = has || same_token(t, top[i].id, l->id);
+        if (i)
+            sl_buf_byte(b, ',');
+        put_token(b, t, top[i].id);
+        sl_buf_byte(b, ':');
+        sl_json_put_float(b, top[i].logprob);
+    }
+    if (!has) {
+        if (n_top && top[0].id >= 0)
+            sl_buf_byte(b, ',');
+        put_token(b, t, l->id);
+        sl_buf_byte(b, ':');
+        sl_json_put_float(b, l->logprob);
+    }
+    sl_buf_byte(b, '}');
+}
+
+/* Characters, as clients count. */
+static uint32_t n_chars(const char *s, size_t n)
+{
+    uint32_t k = 0;
+
+    for (size_t i = 0; i < n; i++)
+        k += ((unsigned char)s[i] & 0xc0) != 0x80;
+    return k;
+}
+
+static void text_logprob(struct sl_choice *c, const struct sl_logprob *l,
+                         const struct sl_logprob *top, uint32_t n_top)
+{
+    size_t n;
+    const char *s = sl_token(&n, c->t->s->engine, l->id);
+
+    for (int k = 0; k < SL_N_LP; k++)
+        comma(&c->lp[k]);
+    put_token(&c->lp[0], c->t, l->id);
+    sl_json_put_float(&c->lp[1], l->logprob);
+    put_alternatives(&c->lp[2], c->t, l, top, n_top);
+    sl_buf_fmt(&c->lp[3], "%u", c->n_text_off);
+    c->n_text_off += s ? n_chars(s, n) : 0;
+}
+
+static void note_logprobs(struct sl_choice *c, const struct sl_piece *p)
+{
+    for (size_t i = 0; p->logprobs && i < p->n_ids; i++) {
+        const struct sl_logprob *top = p->top ? p->top + i * p->n_top : NULL;
+        uint32_t n_top = p->top ? p->n_top : 0;
+
+        if (is_chat(c->t))
+            chat_logprob(c, &p->logprobs[i], top, n_top);
+        else
+            text_logprob(c, &p->logprobs[i], top, n_top);
+    }
+    for (size_t i = 0; c->t->q.return_token_ids.v && i < p->n_ids; i++) {
+        comma(&c->ids);
+        sl_buf_fmt(&c->ids, "%d", p->ids[i]);
+    }
+}
+
+static void put_buf(struct sl_buf *b, const struct sl_buf *from)
+{
+    sl_buf_add(b, from->p ? from->p : "", from->len);
+}
+
+/* ,"logprobs":...  What was noted since the last time, in a stream. */
+static void put_logprobs(struct sl_buf *b, struct sl_choice *c)
+{
+    const struct sl_task *t = c->t;
+
+    sl_buf_str(b, ",\"logprobs\":");
+    if (is_chat(t) ? !t->q.chat_logprobs.v : !t->q.logprobs.has) {
+        sl_buf_str(b, "null");
+    } else if (is_chat(t)) {
+        sl_buf_str(b, "{\"content\":[");
+        put_buf(b, &c->lp[0]);
+        sl_buf_str(b, "]}");
+    } else {
+        static const char *const key[] = {"{\"tokens\":[", "],"
+                                          "\"token_logprobs\":[",
+                                          "],\"top_logprobs\":[",
+                                          "],\"text_offset\":["};
+
+        for (int k = 0; k < SL_N_LP; k++) {
+            sl_buf_str(b, key[k]);
+            put_buf(b, &c->lp[k]);
+        }
+        sl_buf_str(b, "]}");
+    }
+    if (t->q.return_token_ids.v) {
+        sl_buf_str(b, ",\"token_ids\":[");
+        put_buf(b, &c->ids);
+        sl_buf_byte(b, ']');
+    }
+    if (t->q.stream.v) {
+        for (int k = 0; k < SL_N_LP; k++)
+            sl_buf_reset(&c->lp[k]);
+        sl_buf_reset(&c->ids);
+    }
+}
+
+static void put_finish(struct sl_buf *b, const struct sl_choice *c)
+{
+    if (!c->finish) {
+        sl_buf_str(b, ",\"finish_reason\":null");
+        return;
+    }
+    sl_buf_fmt(b, ",\"finish_reason\":\"%s\",\"stop_reason\":", c->finish);
+    if (c->stop_reason.len)
+        put_buf(b, &c->stop_reason);
+    else
+        sl_buf_str(b, "null");
+}
+
+/* ------------------------------------------------------- events of a stream */
+
+/* Up to what stands for the text: `"choices":[{"index":0,` */
+static struct sl_buf *begin_event(struct sl_choice *c)
+{
+    struct sl_task *t = c->t;
+    struct sl_buf *b = event(t);
+
+    sl_buf_str(b, "data: ");
+    put_common(b, t, is_chat(t) ? "chat.completion.chunk" : "text_completion");
+    sl_buf_fmt(b, ",\"choices\":[{\"index\":%u,", c->index);
+    return b;
+}
+
+static void end_event(struct sl_choice *c, struct sl_buf *b)
+{
+    put_logprobs(b, c);
+    put_finish(b, c);
+    sl_buf_str(b, "}]");
+    if (c->t->q.continuous_usage.v) {
+        sl_buf_byte(b, ',');
+        put_usage(b, c->t);
+    }
+    sl_buf_byte(b, '}');
+    send_event(c->t, b);
+}
+
+static void text_event(struct sl_choice *c, const char *s, size_t n)
+{
+    struct sl_buf *b = begin_event(c);
+
+    sl_buf_str(b, "\"text\":");
+    sl_json_put_str(b, s, n);
+    end_event(c, b);
+}
+
+/* The role comes with the first event, never before there is a token. */
+static void speak(struct sl_choice *c)
+{
+    struct sl_buf *b;
+
+    if (c->spoke)
+        return;
+    c->spoke = true;
+    b = event(c->t);
+    sl_buf_str(b, "data: ");
+    put_common(b, c->t, "chat.completion.chunk");
+    sl_buf_fmt(b,
+               ",\"choices\":[{\"index\":%u,\"delta\":{\"role\":\"assistant\","
+               "\"content\":\"\"},\"logprobs\":null,\"finish_reason\":null}]",
+               c->index);
+    if (c->t->q.continuous_usage.v) {
+        sl_buf_byte(b, ',');
+        put_usage(b, c->t);
+    }
+    sl_buf_byte(b, '}');
+    send_event(c->t, b);
+}
+
+/* `"delta":{...}` of what the parser said. */
+static void put_delta(struct sl_buf *b, const struct sl_parse_event *e)
+{
+    switch (e->kind) {
+    case SL_PARSE_REASONING:
+        sl_buf_str(b, "{\"reasoning\":");
+        sl_json_put_str(b, e->text, e->len);
+        sl_buf_str(b, ",\"reasoning_content\":");
+        sl_json_put_str(b, e->text, e->len);
+        sl_buf_byte(b, '}');
+        break;
+    case SL_PARSE_CONTENT:
+        sl_buf_str(b, "{\"content\":");
+        sl_json_put_str(b, e->text, e->len);
+        sl_buf_byte(b, '}');
+        break;
+    case SL_PARSE_BEGIN:
+        sl_buf_fmt(b,
+                   "{\"tool_calls\":[{\"index\":%u,\"id\":\"%s\",\"type\":"
+                   "\"function\",\"function\":{\"name\":",
+                   e->call, e->id);
+        sl_json_put_str(b, e->text, e->len);
+        sl_buf_str(b, ",\"arguments\":\"\"}}]}");
+        break;
+    default:
+        sl_buf_fmt(b,
+                   "{\"tool_calls\":[{\"index\":%u,\"function\":{"
+                   "\"arguments\":",
+                   e->call);
+        sl_json_put_str(b, e->text, e->len);
+        sl_buf_str(b, "}}]}");
+    }
+}
+
+/* ------------------------------------------------------------- both together */
+
+static void gather(struct sl_choice *c, const struct sl_parse_event *e)
+{
+    switch (e->kind) {
+    case SL_PARSE_REASONING:
+        sl_buf_add(&c->reasoning, e->text, e->len);
+        break;
+    case SL_PARSE_CONTENT:
+        sl_buf_add(&c->text, e->text, e->len);
+        break;
+    case SL_PARSE_BEGIN:
+        comma(&c->calls);
+        sl_buf_fmt(&c->calls,
+                   "{\"id\":\"%s\",\"type\":\"function\",\"function\":{"
+                   "\"name\":",
+                   e->id);
+        sl_json_put_str(&c->calls, e->text, e->len);
+        sl_buf_str(&c->calls, ",\"arguments\":\"");
+        c->n_calls++;
+        break;
+    case SL_PARSE_ARGS:
+        sl_json_put_text(&c->calls, e->text, e->len);
+        break;
+    case SL_PARSE_CUT:
+        sl_json_put_text(&c->calls, e->text, e->len);
+        sl_buf_str(&c->calls, "\"}}");
+        break;
+    case SL_PARSE_END:
+        sl_buf_str(&c->calls, "\"}}");
+        break;
+    case SL_PARSE_DONE:
+        break;
+    }
+}
+
+static void say(struct sl_choice *c, const struct sl_parse_event *e)
+{
+    bool hide = e->kind == SL_PARSE_REASONING &&
+                c->t->q.include_reasoning.has && !c->t->q.include_reasoning.v;
+    struct sl_buf *b;
+
+    if (hide || e->kind == SL_PARSE_DONE)
+        return;
+    if (!c->t->q.stream.v) {
+        gather(c, e);
+        return;
+    }
+    if (e->kind == SL_PARSE_END || e->kind == SL_PARSE_CUT)
+        return;
+    b = begin_event(c);
+    sl_buf_str(b, "\"delta\":");
+    put_delta(b, e);
+    end_event(c, b);
+}
+
+static void set_finish(struct sl_choice *c, const struct sl_piece *p)
+{
+    const struct sl_request *q = &c->t->q;
+
+    c->finish = p->finish == SL_FINISH_LENGTH ? "length" : "stop";
+    if (p->finish != SL_FINISH_STOP)
+        return;
+    if (c->parse && sl_parse_n_calls(c->parse) > 0)
+        c->finish = "tool_calls";
+    if (p->stop_text >= 0 && (uint32_t)p->stop_text < q->n_stop)
+        sl_json_put_str(&c->stop_reason, q->stop[p->stop_text],
+                        strlen(q->stop[p->stop_text]));
+    else if (p->stop_id >= 0)
+        sl_buf_fmt(&c->stop_reason, "%d", p->stop_id);
+}
+
+static void chat_piece(struct sl_choice *c, const struct sl_piece *p)
+{
+    bool stream = c->t->q.stream.v, was = sl_parse_is_reasoning(c->parse);
+    struct sl_parse_event e;
+    int rc = 0;
+
+    if (stream && (p->n_ids || p->finish != SL_FINISH_NONE))
+        speak(c);
+    if (p->n_text)
+        rc = sl_parse_feed(c->parse, p->text, p->n_text, NULL);
+    if (was)
+        c->n_reason += (uint32_t)p->n_ids;
+    while (!rc && sl_parse_next(c->parse, &e))
+        say(c, &e);
+    if (!rc && p->finish != SL_FINISH_NONE)
+        rc = sl_parse_finish(c->parse,
+                             p->finish == SL_FINISH_LENGTH ? SL_PARSE_LENGTH
+                                                           : SL_PARSE_STOP,
+                             NULL);
+    while (!rc && sl_parse_next(c->parse, &e))
+        say(c, &e);
+    c->t->failed |= rc != 0;
+    if (rc || p->finish == SL_FINISH_NONE)
+        return;
+    set_finish(c, p);
+    if (stream) {
+        struct sl_buf *b = begin_event(c);
+
+        sl_buf_str(b, "\"delta\":{}");
+        end_event(c, b);
+    }
+}
+
+static void text_piece(struct sl_choice *c, const struct sl_piece *p)
+{
+    if (p->finish != SL_FINISH_NONE)
+        set_finish(c, p);
+    if (!c->t->q.stream.v) {
+        sl_buf_add(&c->text, p->text, p->n_text);
+        return;
+    }
+    if (!c->spoke && c->t->echo) {
+        sl_buf_add(&c->text, c->t->echo[c->prompt], c->t->echo_len[c->prompt]);
+        sl_buf_add(&c->text, p->text, p->n_text);
+        text_event(c, c->text.p ? c->text.p : "", c->text.len);
+    } else {
+        text_event(c, p->text, p->n_text);
+    }
+    c->spoke = true;
+}
+
+void sl_answer_piece(struct sl_choice *c, const struct sl_piece *p)
+{
+    c->n_out = p->n_output;
+    c->n_cached = p->n_cached;
+    note_logprobs(c, p);
+    if (is_chat(c->t))
+        chat_piece(c, p);
+    else
+        text_piece(c, p);
+}
+
+void sl_answer_error(struct sl_task *t, int status, const char *code,
+                     const char *msg)
+{
+    struct sl_refusal r;
+    struct sl_exchange *x = t->x;
+    struct sl_buf *b;
+
+    if (!x)
+        return;
+    sl_refuse(&r, status, code, NULL, "%s", msg);
+    t->x = NULL;
+    x->gone = NULL;
+    if (!x->streams) {
+        sl_error_send(x, &r);
+        return;
+    }
+    b = event(t);
+    sl_buf_str(b, "data: ");
+    sl_error_json(b, &r);
+    sl_buf_str(b, "\n\ndata: [DONE]\n\n");
+    sl_http_write(x, b->p, b->len);
+    sl_http_end(x);
+}
+
+/* ------------------------------------------------------------- whole replies */
+
+static void put_message(struct sl_buf *b, const struct sl_choice *c)
+{
+    sl_buf_str(b, "\"message\":{\"role\":\"assistant\",\"content\":");
+    if (c->n_calls && !c->text.len)
+        sl_buf_str(b, "null");
+    else
+        sl_json_put_str(b, c->text.p ? c->text.p : "", c->text.len);
+    if (c->reasoning.len) {
+        sl_buf_str(b, ",\"reasoning\":");
+        sl_json_put_str(b, c->reasoning.p, c->reasoning.len);
+        sl_buf_str(b, ",\"reasoning_content\":");
+        sl_json_put_str(b, c->reasoning.p, c->reasoning.len);
+    }
+    if (c->n_calls) {
+        sl_buf_str(b, ",\"tool_calls\":[");
+        put_buf(b, &c->calls);
+        sl_buf_byte(b, ']');
+    }
+    sl_buf_byte(b, '}');
+}
+
+static void put_text(struct sl_buf *b, const struct sl_choice *c)
+{
+    const struct sl_task *t = c->t;
+
+    sl_buf_str(b, "\"text\":\"");
+    if (t->echo)
+        sl_json_put_text(b, t->echo[c->prompt], t->echo_len[c->prompt]);
+    sl_json_put_text(b, c->text.p ? c->text.p : "", c->text.len);
+    sl_buf_byte(b, '"');
+}
+
+static void put_prompt_ids(struct sl_buf *b, const struct sl_ids_of *p)
+{
+    sl_buf_str(b, ",\"prompt_token_ids\":[");
+    for (size_t i = 0; i < p->n; i++)
+        sl_buf_fmt(b, i ? ",%d" : "%d", p->p[i]);
+    sl_buf_byte(b, ']');
+}
+
+static void whole_reply(struct sl_task *t)
+{
+    struct sl_buf *b = event(t);
+    struct sl_exchange *x = t->x;
+
+    put_common(b, t, is_chat(t) ? "chat.completion" : "text_completion");
+    sl_buf_str(b, ",\"choices\":[");
+    for (uint32_t i = 0; i < t->n_choice; i++) {
+        struct sl_choice *c = &t->choice[i];
+
+        sl_buf_fmt(b, i ? ",{\"index\":%u," : "{\"index\":%u,", c->index);
+        if (is_chat(t))
+            put_message(b, c);
+        else
+            put_text(b, c);
+        put_logprobs(b, c);
+        if (t->q.return_token_ids.v)
+            put_prompt_ids(b, &t->prompt[c->prompt]);
+        put_finish(b, c);
+        sl_buf_byte(b, '}');
+    }
+    sl_buf_str(b, "],");
+    put_usage(b, t);
+    sl_buf_byte(b, '}');
+    if (b->failed) {
+        sl_answer_error(t, 503, NULL, "no memory is left for the reply");
+        return;
+    }
+    t->x = NULL;
+    x->gone = NULL;
+    sl_http_reply(x, 200, "application/json", b->p, b->len);
+}
+
+void sl_answer_end(struct sl_task *t)
+{
+    struct sl_exchange *x = t->x;
+    struct sl_buf *b;
+
+    if (!x)
+        return;
+    if (!t->q.stream.v) {
+        whole_reply(t);
+        return;
+    }
+    b = event(t);
+    if (t->q.include_usage.v) {
+        sl_buf_str(b, "data: ");
+        put_common(b, t,
+                   is_chat(t) ? "chat.completion.chunk" : "text_completion");
+        sl_buf_str(b, ",\"choices\":[],");
+        put_usage(b, t);
+        sl_buf_str(b, "}\n\n");
+    }
+    sl_buf_str(b, "data: [DONE]\n\n");
+    t->x = NULL;
+    x->gone = NULL;
+    x->ready = NULL;
+    if (!b->failed)
+        sl_http_write(x, b->p, b->len);
+    sl_http_end(x);
+}

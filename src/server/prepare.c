@@ -1,0 +1,365 @@
+/* server/prepare.c - from the bytes of a request to its generations
+ *
+ * Text workers. Everything that can be wrong with a request is found here,
+ * before the status line of the reply is sent.
+ */
+#include "server/task.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "server/json_in.h"
+#include "text/parse.h"
+
+#define COMPLETION_TOKENS 16 /* of a completion that does not say; OpenAI's */
+
+/* A failure of the library about the request's own text. */
+static int failed(struct sl_task *t, int rc, const char *code,
+                  const char *param, const struct sl_err *err)
+{
+    if (rc == SL_ENOMEM || rc == SL_EBUSY)
+        return sl_refuse(&t->refusal, 503, NULL, NULL, "%s", err->msg);
+    if (rc == SL_EARG || rc == SL_EFORMAT || rc == SL_EUNSUP)
+        return sl_refuse(&t->refusal, 400, code, param, "%s", err->msg);
+    return sl_refuse(&t->refusal, 500, "internal_error", NULL,
+                     "the request failed inside of the server");
+}
+
+int sl_check_model(const struct sl_server *s, const char *name,
+                   struct sl_refusal *r)
+{
+    if (!name || !*name)
+        return 0;
+    for (uint32_t i = 0; i < s->opts.n_name; i++)
+        if (!strcmp(name, s->opts.name[i]))
+            return 0;
+    return sl_refuse(r, 404, "model_not_found", "model",
+                     "the model '%.200s' is not served here; this server has "
+                     "'%.200s'",
+                     name, s->opts.name[0]);
+}
+
+/* ---------------------------------------------------------------- the prompts */
+
+static int json_ids(struct sl_task *t, struct sl_ids_of *out, const json_t *v)
+{
+    uint32_t n = 0;
+
+    if (sl_read_ids(&out->p, &n, v, "prompt", &t->refusal))
+        return -1;
+    out->n = n;
+    for (uint32_t i = 0; i < n; i++)
+        if ((uint32_t)out->p[i] >= t->s->info.n_vocab)
+            return sl_refuse(&t->refusal, 400, "invalid_value", "prompt",
+                             "token %u of the prompt is %d; ids go from 0 to "
+                             "%u",
+                             i, out->p[i], t->s->info.n_vocab - 1);
+    return 0;
+}
+
+static int one_prompt(struct sl_task *t, uint32_t i)
+{
+    const struct sl_prompt *p = &t->q.prompt[i];
+    struct sl_ids_of *out = &t->prompt[i];
+    struct sl_err err = {0};
+    int rc = 0;
+
+    if (!p->text)
+        return json_ids(t, out, p->ids);
+    rc = sl_encode(&out->p, &out->n, t->s->engine, p->text, p->len, &err);
+    return rc ? failed(t, rc, NULL, "prompt", &err) : 0;
+}
+
+/* What echo repeats: the text as it was sent, or the text of the ids. */
+static int make_echo(struct sl_task *t)
+{
+    struct sl_err err = {0};
+    int rc = 0;
+
+    if (!t->q.echo.v)
+        return 0;
+    rc = sl_mem_alloc(&t->echo, t->n_prompt, sizeof(*t->echo), "echo", &err);
+    if (!rc)
+        rc = sl_mem_alloc(&t->echo_len, t->n_prompt, sizeof(*t->echo_len),
+                          "echo", &err);
+    for (uint32_t i = 0; !rc && i < t->n_prompt; i++) {
+        const struct sl_prompt *p = &t->q.prompt[i];
+
+        if (p->text) {
+            rc = sl_mem_dup(&t->echo[i], p->text, p->len, &err);
+            t->echo_len[i] = p->len;
+        } else {
+            rc = sl_decode(&t->echo[i], &t->echo_len[i], t->s->engine,
+                           t->prompt[i].p, t->prompt[i].n, false, &err);
+        }
+    }
+    return rc ? failed(t, rc, NULL, "echo", &err) : 0;
+}
+
+static int chat_prompt(struct sl_task *t)
+{
+    struct sl_request *q = &t->q;
+    char *m = json_dumps(q->messages, JSON_COMPACT);
+    char *tools = q->tools ? json_dumps(q->tools, JSON_COMPACT) : NULL;
+    char *kw = json_dumps(q->kwargs, JSON_COMPACT), *text = NULL;
+    struct sl_err err = {0};
+    size_t len = 0;
+    int rc = SL_ENOMEM;
+
+    if (m && kw && (tools || !q->tools))
+        rc = sl_render(&text, &len, t->s->engine, m, tools, kw, &err);
+    free(m); /* jansson's own */
+    free(tools);
+    free(kw);
+    if (rc)
+        return failed(t, rc, "invalid_template_input", "messages", &err);
+    t->start = sl_parse_start_of(text, len);
+    rc = sl_encode(&t->prompt[0].p, &t->prompt[0].n, t->s->engine, text, len,
+                   &err);
+    sl_free(text);
+    return rc ? failed(t, rc, NULL, "messages", &err) : 0;
+}
+
+static int make_prompts(struct sl_task *t)
+{
+    t->n_prompt = t->kind == SL_REQUEST_CHAT ? 1 : t->q.n_prompt;
+    if (sl_mem_alloc(&t->prompt, t->n_prompt, sizeof(*t->prompt), "prompts",
+                     NULL))
+        return sl_refuse(&t->refusal, 503, NULL, NULL, "no memory is left");
+    if (t->kind == SL_REQUEST_CHAT)
+        return chat_prompt(t);
+    for (uint32_t i = 0; i < t->n_prompt; i++)
+        if (one_prompt(t, i))
+            return -1;
+    return make_echo(t);
+}
+
+/* ------------------------------------------------------------- does it fit? */
+
+/* Keep the last tokens of the prompt, as the client asked. */
+static int truncate_prompt(struct sl_task *t, struct sl_ids_of *p)
+{
+    int64_t keep = t->q.truncate_prompt_tokens.v;
+    int64_t room = (int64_t)t->s->info.max_model_len -
+                   (t->q.max_tokens.has ? t->q.max_tokens.v : 1);
+
+    if (!t->q.truncate_prompt_tokens.has)
+        return 0;
+    if (keep > room || room < 1)
+        return sl_refuse(&t->refusal, 400, "invalid_value",
+                         "truncate_prompt_tokens",
+                         "truncate_prompt_tokens is %lld, but beside the "
+                         "requested output there is room for %lld",
+                         (long long)keep, (long long)room);
+    if (keep < 0)
+        keep = room;
+    if (keep > 0 && p->n > (size_t)keep) {
+        memmove(p->p, p->p + p->n - keep, (size_t)keep * sizeof(*p->p));
+        p->n = (size_t)keep;
+    }
+    return 0;
+}
+
+/* Clients parse this sentence. */
+static int too_long(struct sl_task *t, size_t n_prompt, int64_t n_out)
+{
+    return sl_refuse(
+        &t->refusal, 400, "context_length_exceeded",
+        t->kind == SL_REQUEST_CHAT ? "messages" : "prompt",
+        "This model's maximum context length is %u tokens. However, you "
+        "requested %lld output tokens and your prompt contains %zu input "
+        "tokens. Please reduce the length of the prompt or of the output.",
+        t->s->info.max_model_len, (long long)n_out, n_prompt);
+}
+
+static int check_fit(struct sl_task *t)
+{
+    int64_t room = t->s->info.max_model_len, want = t->q.max_tokens.v;
+    bool said = t->q.max_tokens.has;
+
+    for (uint32_t i = 0; i < t->n_prompt; i++) {
+        struct sl_ids_of *p = &t->prompt[i];
+
+        if (truncate_prompt(t, p))
+            return -1;
+        if (p->n == 0)
+            return sl_refuse(&t->refusal, 400, "invalid_value", "prompt",
+                             "the prompt is empty; send at least one token");
+        if (!said)
+            want = t->kind == SL_REQUEST_CHAT ? 1 : COMPLETION_TOKENS;
+        if ((int64_t)p->n + want > room) {
+            /* Without a number the rest of the context is taken. */
+            if (said || (int64_t)p->n + 1 > room)
+                return too_long(t, p->n, said ? want : 1);
+        }
+        if (t->q.min_tokens.has && said && t->q.min_tokens.v > want)
+            return sl_refuse(&t->refusal, 400, "invalid_value", "min_tokens",
+                             "min_tokens is %lld and max_tokens is %lld",
+                             (long long)t->q.min_tokens.v, (long long)want);
+    }
+    return 0;
+}
+
+/* ----------------------------------------------------------------- submitting */
+
+/* Engine thread. */
+static void on_wake(void *ctx)
+{
+    struct sl_choice *c = ctx;
+
+    /* Pairs with the exchange of the loop. */
+    atomic_store_explicit(&c->ready, true, memory_order_release);
+    sl_work_wake(c->t->s->work);
+}
+
+static uint32_t n_output(const struct sl_task *t, size_t n_prompt)
+{
+    uint32_t room = t->s->info.max_model_len - (uint32_t)n_prompt;
+
+    if (t->q.max_tokens.has)
+        return (uint32_t)t->q.max_tokens.v;
+    return t->kind == SL_REQUEST_CHAT
+               ? room
+               : (uint32_t)sl_min(COMPLETION_TOKENS, room);
+}
+
+static void set_sampling(struct sl_gen_opts *o, const struct sl_request *q)
+{
+    if (q->temperature.has)
+        o->temperature = q->temperature.v > 0 && q->temperature.v < 0.01
+                             ? 0.01f
+                             : (float)q->temperature.v;
+    if (q->top_p.has)
+        o->top_p = (float)q->top_p.v;
+    if (q->top_k.has)
+        o->top_k = (int32_t)q->top_k.v;
+    if (q->min_p.has)
+        o->min_p = (float)q->min_p.v;
+    if (q->presence_penalty.has)
+        o->presence_penalty = (float)q->presence_penalty.v;
+    if (q->frequency_penalty.has)
+        o->frequency_penalty = (float)q->frequency_penalty.v;
+    if (q->repetition_penalty.has)
+        o->repetition_penalty = (float)q->repetition_penalty.v;
+    o->has_seed = q->seed.has;
+    o->seed = (uint64_t)q->seed.v;
+    o->bias_ids = q->bias_ids;
+    o->bias = q->bias;
+    o->n_bias = q->n_bias;
+    o->stop_ids = q->stop_ids;
+    o->n_stop_ids = q->n_stop_ids;
+    o->stop = q->stop;
+    o->n_stop = q->n_stop;
+    o->min_tokens = (uint32_t)q->min_tokens.v;
+    o->ignore_eos = q->ignore_eos.v;
+    o->want_logprobs = q->chat_logprobs.v || q->logprobs.has;
+    o->n_top_logprobs =
+        (uint32_t)(q->logprobs.has ? q->logprobs.v : q->top_logprobs.v);
+}
+
+static int open_parser(struct sl_task *t, struct sl_choice *c)
+{
+    struct sl_parse_opts o;
+    struct sl_err err = {0};
+    int rc;
+
+    if (t->kind != SL_REQUEST_CHAT)
+        return 0;
+    sl_parse_opts_init(&o);
+    o.start = t->start;
+    o.reasoning = true;
+    o.style = SL_PARSE_NO_TOOLS;
+    if (t->q.tools && !(t->q.tool_choice && !strcmp(t->q.tool_choice, "none")))
+        (void)sl_parse_style_find(t->s->opts.tool_parser, &o.style);
+    o.tools = t->q.tools;
+    rc = sl_parse_open(&c->parse, &o, &err);
+    return rc ? failed(t, rc, NULL, "tools", &err) : 0;
+}
+
+static int submit(struct sl_task *t, struct sl_choice *c, uint64_t seed)
+{
+    const struct sl_ids_of *p = &t->prompt[c->prompt];
+    struct sl_gen_opts o;
+    struct sl_err err = {0};
+    int rc;
+
+    if (open_parser(t, c))
+        return -1;
+    sl_gen_opts_init(&o, t->s->engine);
+    set_sampling(&o, &t->q);
+    if (!o.has_seed && c->index > 0) {
+        o.has_seed = true; /* one for all choices; they differ by index */
+        o.seed = seed;
+    }
+    o.ids = p->p;
+    o.n_ids = p->n;
+    o.choice = c->index % (uint32_t)(t->q.n.has ? t->q.n.v : 1);
+    o.max_tokens = n_output(t, p->n);
+    o.wake = on_wake;
+    o.wake_ctx = c;
+    rc = sl_gen_submit(&c->gen, t->s->engine, &o, &err);
+    return rc ? failed(t, rc, "invalid_value", NULL, &err) : 0;
+}
+
+/* echo with max_tokens 0 generates nothing. */
+static bool only_echo(const struct sl_task *t)
+{
+    return t->q.max_tokens.has && t->q.max_tokens.v == 0;
+}
+
+static int make_choices(struct sl_task *t)
+{
+    uint32_t n = (uint32_t)(t->q.n.has ? t->q.n.v : 1);
+    uint64_t seed = 0;
+
+    t->n_choice = n * t->n_prompt;
+    if (sl_mem_alloc(&t->choice, t->n_choice, sizeof(*t->choice), "choices",
+                     NULL))
+        return sl_refuse(&t->refusal, 503, NULL, NULL, "no memory is left");
+    atomic_fetch_add_explicit(&t->s->n_place, t->n_choice - 1,
+                              memory_order_relaxed);
+    t->n_reserved = t->n_choice;
+    for (uint32_t i = 0; i < t->n_choice; i++) {
+        struct sl_choice *c = &t->choice[i];
+
+        c->t = t;
+        c->index = i;
+        c->prompt = i / n;
+        sl_buf_init(&c->text, SIZE_MAX / 4);
+        sl_buf_init(&c->reasoning, SIZE_MAX / 4);
+        sl_buf_init(&c->calls, SIZE_MAX / 4);
+        sl_buf_init(&c->ids, SIZE_MAX / 4);
+        sl_buf_init(&c->stop_reason, SIZE_MAX / 4);
+        for (int k = 0; k < SL_N_LP; k++)
+            sl_buf_init(&c->lp[k], SIZE_MAX / 4);
+    }
+    for (uint32_t i = 0; i < t->n_choice && !only_echo(t); i++) {
+        if (atomic_load_explicit(&t->cancel, memory_order_relaxed))
+            return sl_refuse(&t->refusal, 400, NULL, NULL, "cancelled");
+        if (submit(t, &t->choice[i], seed))
+            return -1;
+        if (i == 0)
+            seed = sl_gen_seed(t->choice[0].gen);
+    }
+    return 0;
+}
+
+void sl_task_prepare(struct sl_job *j)
+{
+    struct sl_task *t =
+        (struct sl_task *)(void *)((char *)j - offsetof(struct sl_task, job));
+    json_t *root = NULL;
+
+    if (atomic_load_explicit(&t->cancel, memory_order_relaxed))
+        return;
+    if (sl_json_in(&root, t->body.p ? t->body.p : (char[]){0}, t->body.len,
+                   &t->refusal))
+        return;
+    t->parsed = true;
+    if (sl_request_init(&t->q, t->kind, root, &t->refusal))
+        return;
+    sl_buf_deinit(&t->body);
+    if (sl_check_model(t->s, t->q.model, &t->refusal) || make_prompts(t) ||
+        check_fit(t))
+        return;
+    (void)make_choices(t);
+}

@@ -1,0 +1,466 @@
+/* server/server.c - routes, loading, draining; see server.h */
+#include "server/server.h"
+
+#include <event2/event.h>
+#include <signal.h>
+#include <strings.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/thread.h"
+#include "server/keys.h"
+#include "server/task.h"
+#include "server/tls.h"
+
+#define N_TEXT_WORKER 2
+#define MAX_SCRATCH ((size_t)1 << 30)
+#define RETRY_LOADING "5"
+
+/* What the loop owns while it runs, and the loader's result. */
+struct run {
+    struct sl_server s;
+    struct event *term, *intr, *drain_end, *tick;
+    struct ssl_ctx_st *tls;
+    struct sl_thread loader;
+    bool has_loader;
+    struct sl_mutex mu;
+    bool loaded;              /* guarded by mu */
+    int load_rc;              /* guarded by mu */
+    struct sl_err load_err;   /* guarded by mu */
+    struct sl_engine *engine; /* guarded by mu until it is taken */
+    int rc;
+    struct sl_err err;
+};
+
+/* --------------------------------------------------------------------- routes */
+
+enum access { PUBLIC, KEY };
+
+struct route {
+    const char *path;
+    const char *allow; /* methods, as Allow lists them */
+    enum access access;
+    bool needs_model;
+    void (*get)(struct sl_server *s, struct sl_exchange *x);
+};
+
+static void health(struct sl_server *s, struct sl_exchange *x)
+{
+    if (s->status == SL_LOADING) {
+        sl_http_header(x, "Retry-After", RETRY_LOADING);
+        sl_error_reply(x, 503, "loading", NULL, "the model is being loaded");
+    } else {
+        sl_http_reply(x, 200, NULL, "", 0);
+    }
+}
+
+static void ready(struct sl_server *s, struct sl_exchange *x)
+{
+    if (s->status == SL_DRAINING)
+        sl_error_reply(x, 503, "draining", NULL, "the server is stopping");
+    else
+        health(s, x);
+}
+
+static void version(struct sl_server *s, struct sl_exchange *x)
+{
+    char text[100];
+    int n = snprintf(text, sizeof(text), "{\"version\":\"%s\"}", sl_version());
+
+    (void)s;
+    sl_http_reply(x, 200, "application/json", text, (size_t)n);
+}
+
+static void load(struct sl_server *s, struct sl_exchange *x)
+{
+    char text[100];
+    int n = snprintf(text, sizeof(text), "{\"server_load\":%u}",
+                     atomic_load_explicit(&s->n_place, memory_order_relaxed));
+
+    sl_http_reply(x, 200, "application/json", text, (size_t)n);
+}
+
+static void metrics(struct sl_server *s, struct sl_exchange *x)
+{
+    uint32_t n = atomic_load_explicit(&s->n_place, memory_order_relaxed);
+    uint32_t run = (uint32_t)sl_min(n, s->max_seqs);
+
+    sl_buf_reset(&s->scratch);
+    sl_metrics_print(&s->scratch, &s->metrics, s->opts.name[0], run, n - run);
+    sl_http_reply(x, 200, "text/plain; version=0.0.4; charset=utf-8",
+                  s->scratch.p, s->scratch.len);
+}
+
+static void chat(struct sl_server *s, struct sl_exchange *x)
+{
+    sl_task_start(s, x, SL_REQUEST_CHAT);
+}
+
+static void completion(struct sl_server *s, struct sl_exchange *x)
+{
+    sl_task_start(s, x, SL_REQUEST_COMPLETION);
+}
+
+static void tokenize(struct sl_server *s, struct sl_exchange *x)
+{
+    sl_simple_start(s, x, SL_SIMPLE_TOKENIZE);
+}
+
+static void detokenize(struct sl_server *s, struct sl_exchange *x)
+{
+    sl_simple_start(s, x, SL_SIMPLE_DETOKENIZE);
+}
+
+/* Paths of the OpenAI surface are written without "/v1", which is optional. A
+ * path that ends with a slash is the beginning of one. */
+static const struct route routes[] = {
+    {"/chat/completions", "POST", KEY, true, chat},
+    {"/completions", "POST", KEY, true, completion},
+    {"/models", "GET, HEAD", KEY, true, sl_simple_models},
+    {"/models/", "GET, HEAD", KEY, true, sl_simple_models},
+    {"/tokenize", "POST", PUBLIC, true, tokenize},
+    {"/detokenize", "POST", PUBLIC, true, detokenize},
+    {"/tokenizer_info", "GET, HEAD", PUBLIC, true, sl_simple_tokenizer_info},
+    {"/health", "GET, HEAD", PUBLIC, false, health},
+    {"/ping", "GET, HEAD, POST", PUBLIC, false, health},
+    {"/ready", "GET, HEAD", PUBLIC, false, ready},
+    {"/version", "GET, HEAD", PUBLIC, false, version},
+    {"/load", "GET, HEAD", PUBLIC, false, load},
+    {"/metrics", "GET, HEAD", PUBLIC, false, metrics},
+    {"/", "GET, HEAD", PUBLIC, false, sl_simple_info},
+};
+
+static const struct route *find_route(const char *path)
+{
+    if (!strncmp(path, "/v1/", 4))
+        path += 3;
+    for (size_t i = 0; i < SL_COUNTOF(routes); i++) {
+        size_t n = strlen(routes[i].path);
+        bool prefix = n > 1 && routes[i].path[n - 1] == '/';
+
+        if (prefix ? !strncmp(path, routes[i].path, n) && path[n]
+                   : !strcmp(path, routes[i].path))
+            return &routes[i];
+    }
+    return NULL;
+}
+
+/* Is `method` a word of the list "GET, HEAD"? */
+static bool allows(const char *list, const char *method)
+{
+    size_t n = strlen(method);
+    const char *p = strstr(list, method);
+
+    return p && (p[n] == 0 || p[n] == ',') && (p == list || p[-1] == ' ');
+}
+
+/* A preflight: the browser asks before it sends. */
+static void options(struct sl_exchange *x)
+{
+    const char *want = sl_message_header(x->msg,
+                                         "Access-Control-Request-Headers");
+    bool plain = want && strspn(want, "abcdefghijklmnopqrstuvwxyz"
+                                      "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                      "0123456789-_, ") == strlen(want);
+
+    sl_http_header(x, "Access-Control-Allow-Methods",
+                   "GET, HEAD, POST, OPTIONS");
+    sl_http_header(x, "Access-Control-Allow-Headers", plain ? want : "*");
+    sl_http_header(x, "Access-Control-Max-Age", "600");
+    sl_http_reply(x, 204, NULL, "", 0);
+}
+
+/* True when the exchange was answered. */
+static bool refuse_body(struct sl_exchange *x)
+{
+    const char *type = sl_message_header(x->msg, "Content-Type");
+    const char *coding = sl_message_header(x->msg, "Content-Encoding");
+
+    if (coding && *coding && strcasecmp(coding, "identity")) {
+        sl_error_reply(x, 415, NULL, NULL,
+                       "the content coding '%.60s' is not read; send the body "
+                       "as it is",
+                       coding);
+        return true;
+    }
+    if (type && *type && x->msg->body.len &&
+        strncasecmp(type, "application/json", 16)) {
+        sl_error_reply(x, 400, NULL, NULL,
+                       "the body's Content-Type is '%.60s'; it must be "
+                       "application/json",
+                       type);
+        return true;
+    }
+    return false;
+}
+
+static bool refuse_state(struct sl_server *s, const struct route *r,
+                         struct sl_exchange *x)
+{
+    if (r->access == KEY && s->opts.n_key &&
+        !sl_keys_allow(s->opts.key, s->opts.n_key,
+                       sl_message_header(x->msg, "Authorization"),
+                       sl_message_header(x->msg, "X-Api-Key"))) {
+        sl_error_reply(x, 401, NULL, NULL,
+                       "the API key is missing or wrong; send 'Authorization: "
+                       "Bearer KEY'");
+        return true;
+    }
+    if (r->needs_model && !s->engine) {
+        sl_error_reply(x, 503, "loading", NULL, "the model is being loaded; "
+                                                "try again in a moment");
+        return true;
+    }
+    if (r->needs_model && s->status == SL_DRAINING) {
+        sl_error_reply(x, 503, "draining", NULL, "the server is stopping");
+        return true;
+    }
+    return false;
+}
+
+static void handle(void *ctx, struct sl_exchange *x)
+{
+    struct sl_server *s = ctx;
+    const char *method = sl_message_method(x->msg);
+    const struct route *r = find_route(x->path);
+
+    if (!strcmp(method, "OPTIONS")) {
+        options(x);
+    } else if (!r) {
+        sl_error_reply(x, 404, NULL, NULL,
+                       "there is nothing at %s; the API begins at /v1",
+                       x->path[0] ? x->path : "this address");
+    } else if (!allows(r->allow, method)) {
+        sl_http_header(x, "Allow", r->allow);
+        sl_error_reply(x, 405, NULL, NULL, "%s is not for %s; use %s", x->path,
+                       method, r->allow);
+    } else if (!refuse_state(s, r, x) &&
+               (strcmp(method, "POST") || !refuse_body(x))) {
+        r->get(s, x);
+    }
+}
+
+/* The access log: every end of a request is a line. */
+static void ended(void *ctx, const struct sl_exchange *x)
+{
+    struct sl_server *s = ctx;
+    bool whole = x->msg->state == SL_MESSAGE_DONE;
+    int digit = x->status / 100;
+
+    if (digit > 0 && digit < 6)
+        s->metrics.http[digit]++;
+    sl_log(SL_LOG_INFO,
+           "http=%d method=%s path=%.200s peer=%s id=%s bytes=%llu ms=%.1f%s",
+           x->is_gone ? 499 : x->status,
+           whole ? sl_message_method(x->msg) : "-",
+           x->path[0] ? x->path : "-", x->peer, x->id,
+           (unsigned long long)x->n_sent,
+           sl_clock_s(x->begun_ns, sl_clock_ns()) * 1e3,
+           x->is_gone ? " gone=1" : "");
+}
+
+/* -------------------------------------------------------------------- loading */
+
+static void *load_model(void *arg)
+{
+    struct run *r = arg;
+    struct sl_engine *e = NULL;
+    struct sl_err err = {0};
+    int rc = r->s.opts.open(r->s.opts.ctx, &e, &err);
+
+    sl_lock(&r->mu);
+    r->load_rc = rc;
+    r->load_err = err;
+    r->engine = e;
+    r->loaded = true;
+    sl_unlock(&r->mu);
+    sl_work_wake(r->s.work);
+    return NULL;
+}
+
+static void stop_loop(struct run *r)
+{
+    event_base_loopbreak(r->s.base);
+}
+
+/* The loop takes the engine, or gives up. */
+static void take_engine(struct run *r)
+{
+    bool loaded;
+
+    sl_lock(&r->mu);
+    loaded = r->loaded;
+    sl_unlock(&r->mu);
+    if (!loaded || !r->has_loader)
+        return;
+    sl_thread_join(&r->loader);
+    r->has_loader = false;
+    r->s.engine = r->engine;
+    if (r->load_rc) {
+        r->rc = r->load_rc;
+        r->err = r->load_err;
+        r->s.status = SL_FAILED;
+        stop_loop(r);
+        return;
+    }
+    sl_engine_info(r->s.engine, &r->s.info);
+    if (r->s.status == SL_LOADING)
+        r->s.status = SL_READY;
+    if (r->s.opts.ready)
+        r->s.opts.ready(r->s.opts.ctx, r->s.engine);
+}
+
+static void on_wake(void *ctx)
+{
+    struct run *r = ctx;
+
+    if (r->has_loader)
+        take_engine(r);
+    sl_task_poll_all(&r->s);
+}
+
+/* ------------------------------------------------------------------- stopping */
+
+static void on_drain_end(evutil_socket_t fd, short what, void *arg)
+{
+    struct run *r = arg;
+
+    (void)fd;
+    (void)what;
+    sl_task_abort_all(&r->s);
+    stop_loop(r);
+}
+
+/* While draining: is everything told? */
+static void on_tick(evutil_socket_t fd, short what, void *arg)
+{
+    struct run *r = arg;
+
+    (void)fd;
+    (void)what;
+    if (r->s.n_task == 0 && sl_http_n_busy(r->s.http) == 0)
+        stop_loop(r);
+}
+
+static void on_signal(evutil_socket_t sig, short what, void *arg)
+{
+    struct run *r = arg;
+    struct timeval wait = {.tv_sec = r->s.opts.drain_ms / 1000,
+                           .tv_usec = (r->s.opts.drain_ms % 1000) * 1000};
+    struct timeval tick = {.tv_usec = 20000};
+
+    (void)what;
+    /* Nothing runs while loading, and loading cannot be cut short. */
+    if (r->s.status == SL_DRAINING || r->has_loader)
+        _exit(128 + (int)sig);
+    sl_log(SL_LOG_INFO, "signal=%d action=drain tasks=%u", (int)sig,
+           r->s.n_task);
+    r->s.status = SL_DRAINING;
+    sl_http_drain(r->s.http);
+    event_add(r->drain_end, &wait);
+    event_add(r->tick, &tick);
+}
+
+/* ------------------------------------------------------------------- together */
+
+static int open_events(struct run *r, struct sl_err *err)
+{
+    struct event_base *b = r->s.base;
+
+    r->term = evsignal_new(b, SIGTERM, on_signal, r);
+    r->intr = evsignal_new(b, SIGINT, on_signal, r);
+    r->drain_end = evtimer_new(b, on_drain_end, r);
+    r->tick = event_new(b, -1, EV_PERSIST, on_tick, r);
+    if (!r->term || !r->intr || !r->drain_end || !r->tick ||
+        event_add(r->term, NULL) || event_add(r->intr, NULL))
+        return sl_fail(err, SL_ENOMEM, "no memory is left for the loop");
+    return 0;
+}
+
+static int open_all(struct run *r, struct sl_err *err)
+{
+    struct sl_server *s = &r->s;
+    struct sl_http_opts ho = {.host = s->opts.host,
+                              .port = s->opts.port,
+                              .handle = handle,
+                              .ended = ended,
+                              .ctx = s};
+    int rc = 0;
+
+    s->base = event_base_new();
+    if (!s->base)
+        return sl_fail(err, SL_ENOMEM, "no memory is left for the loop");
+    if (s->opts.tls_cert)
+        rc = sl_tls_open(&r->tls, s->opts.tls_cert, s->opts.tls_key, err);
+    ho.tls = r->tls;
+    sl_http_limits_init(&ho.limits);
+    if (!rc)
+        rc = open_events(r, err);
+    if (!rc)
+        rc = sl_work_open(&s->work, s->base, N_TEXT_WORKER, on_wake, r, err);
+    if (!rc)
+        rc = sl_work_open(&s->reaper, s->base, 1, on_wake, r, err);
+    if (!rc)
+        rc = sl_http_open(&s->http, s->base, &ho, err);
+    if (!rc)
+        rc = sl_thread_start(&r->loader, load_model, r, "the loader", err);
+    r->has_loader = !rc;
+    return rc;
+}
+
+static void close_all(struct run *r)
+{
+    struct sl_server *s = &r->s;
+
+    if (r->has_loader)
+        take_engine(r);
+    sl_http_close(&s->http); /* cancels what still runs */
+    sl_work_close(&s->work);
+    sl_work_close(&s->reaper);
+    sl_engine_close(&s->engine);
+    if (r->term)
+        event_free(r->term);
+    if (r->intr)
+        event_free(r->intr);
+    if (r->drain_end)
+        event_free(r->drain_end);
+    if (r->tick)
+        event_free(r->tick);
+    if (r->tls)
+        sl_tls_close(&r->tls);
+    if (s->base)
+        event_base_free(s->base);
+    sl_buf_deinit(&s->scratch);
+    sl_mutex_deinit(&r->mu);
+}
+
+int sl_server_run(const struct sl_server_opts *o, struct sl_err *err)
+{
+    struct run *r = NULL;
+    struct timespec now;
+    int rc = sl_mem_alloc(&r, 1, sizeof(*r), "the server", err);
+
+    if (rc)
+        return rc;
+    clock_gettime(CLOCK_REALTIME, &now);
+    r->s.opts = *o;
+    r->s.created = now.tv_sec;
+    r->s.start_ns = sl_clock_ns();
+    r->s.max_seqs = o->max_seqs;
+    sl_buf_init(&r->s.scratch, MAX_SCRATCH);
+    sl_mutex_init(&r->mu, SL_RANK_WORK);
+    rc = open_all(r, err);
+    if (!rc) {
+        o->listening(o->ctx, o->host, sl_http_port(r->s.http));
+        event_base_dispatch(r->s.base);
+        rc = r->rc;
+        if (rc)
+            (void)sl_fail(err, r->err.code, "%s", r->err.msg);
+    }
+    close_all(r);
+    sl_mem_free(r);
+    return rc;
+}

@@ -1,0 +1,40 @@
+/* server/server.h - the server: listen, load, answer, drain
+ *
+ * The caller's thread becomes the loop and owns every socket and every task.
+ * The model is loaded by another thread meanwhile, so that health can be asked
+ * from the first moment. SIGTERM or SIGINT drains: what runs may end within
+ * drain_ms, what comes is refused; a second one ends the process at once.
+ */
+#ifndef SL_SERVER_SERVER_H
+#define SL_SERVER_SERVER_H
+
+#include "base/err.h"
+#include "sluice/sluice.h"
+
+struct sl_server_opts {
+    const char *host;
+    uint16_t port; /* 0: any free one */
+    const char *const *key; /* [n_key]; none: everybody may ask */
+    uint32_t n_key;
+    const char *const *name; /* [n_name] served model names, n_name > 0 */
+    uint32_t n_name;
+    const char *root; /* what a client can load the tokenizer from */
+    uint32_t max_seqs;   /* sequences that run at once */
+    uint32_t max_queued; /* sequences that wait beside those that run */
+    uint32_t drain_ms;
+    const char *tls_cert, *tls_key; /* PEM files, or both NULL */
+    const char *tool_parser;        /* "qwen3_coder", ... */
+
+    /* Called once from the thread that loads. */
+    int (*open)(void *ctx, struct sl_engine **out, struct sl_err *err);
+    /* Called once on the loop, when connections are accepted. */
+    void (*listening)(void *ctx, const char *host, uint16_t port);
+    /* Called once on the loop, when the model answers. */
+    void (*ready)(void *ctx, const struct sl_engine *e);
+    void *ctx;
+};
+
+/* Serves until a signal; 0 when it drained in time. */
+int sl_server_run(const struct sl_server_opts *o, struct sl_err *err);
+
+#endif

@@ -1,0 +1,358 @@
+/* server/simple.c - the endpoints that generate nothing */
+#include "server/task.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "server/json_in.h"
+#include "server/json_out.h"
+
+static void put(struct sl_buf *b, const char *s)
+{
+    sl_json_put_str(b, s, strlen(s));
+}
+
+static void send_json(struct sl_exchange *x, struct sl_buf *b)
+{
+    if (b->failed)
+        sl_error_reply(x, 503, NULL, NULL, "no memory is left for the reply");
+    else
+        sl_http_reply(x, 200, "application/json", b->p, b->len);
+}
+
+/* -------------------------------------------------------------------- models */
+
+static void put_model(struct sl_buf *b, const struct sl_server *s,
+                      const char *name)
+{
+    sl_buf_str(b, "{\"id\":");
+    put(b, name);
+    sl_buf_fmt(b, ",\"object\":\"model\",\"created\":%lld,\"owned_by\":"
+                  "\"sluice\",\"root\":",
+               (long long)s->created);
+    put(b, s->opts.root);
+    sl_buf_fmt(b, ",\"parent\":null,\"max_model_len\":%u}",
+               s->info.max_model_len);
+}
+
+static void one_model(struct sl_server *s, struct sl_exchange *x,
+                      const char *name)
+{
+    struct sl_buf *b = &s->scratch;
+    struct sl_refusal r = {0};
+
+    if (sl_check_model(s, name, &r)) {
+        sl_error_send(x, &r);
+        return;
+    }
+    put_model(b, s, name);
+    send_json(x, b);
+}
+
+void sl_simple_models(struct sl_server *s, struct sl_exchange *x)
+{
+    const char *id = strstr(x->path, "models");
+    struct sl_buf *b = &s->scratch;
+
+    sl_buf_reset(b);
+    id += strlen("models");
+    if (*id == '/') {
+        one_model(s, x, id + 1);
+        return;
+    }
+    sl_buf_str(b, "{\"object\":\"list\",\"data\":[");
+    for (uint32_t i = 0; i < s->opts.n_name; i++) {
+        if (i)
+            sl_buf_byte(b, ',');
+        put_model(b, s, s->opts.name[i]);
+    }
+    sl_buf_str(b, "]}");
+    send_json(x, b);
+}
+
+/* ---------------------------------------------------------------- what it is */
+
+static const char *const status_word[] = {"loading", "ready", "draining",
+                                          "failed"};
+
+void sl_simple_info(struct sl_server *s, struct sl_exchange *x)
+{
+    struct sl_buf *b = &s->scratch;
+    const struct sl_engine_info *i = &s->info;
+    struct sl_gen_opts d = {0};
+
+    sl_buf_reset(b);
+    sl_buf_fmt(b,
+               "{\"object\":\"server.info\",\"name\":\"sluice\",\"version\":"
+               "\"%s\",\"status\":\"%s\",\"model\":{\"id\":",
+               sl_version(), status_word[s->status]);
+    put(b, s->opts.name[0]);
+    sl_buf_str(b, ",\"aliases\":[");
+    for (uint32_t k = 1; k < s->opts.n_name; k++) {
+        if (k > 1)
+            sl_buf_byte(b, ',');
+        put(b, s->opts.name[k]);
+    }
+    sl_buf_str(b, "],\"root\":");
+    put(b, s->opts.root);
+    if (s->engine) {
+        sl_gen_opts_init(&d, s->engine);
+        sl_buf_str(b, ",\"architecture\":");
+        put(b, i->arch);
+        sl_buf_fmt(b,
+                   ",\"max_model_len\":%u},\"profile\":{\"isa\":\"%s\","
+                   "\"threads\":%u,\"max_num_seqs\":%u,\"block_size\":64,"
+                   "\"kv_pool_tokens\":%llu},\"default_sampling\":{"
+                   "\"temperature\":",
+                   i->max_model_len, i->isa, i->n_thread, s->max_seqs,
+                   (unsigned long long)i->kv_pool_tokens);
+        sl_json_put_float(b, d.temperature);
+        sl_buf_str(b, ",\"top_p\":");
+        sl_json_put_float(b, d.top_p);
+        sl_buf_fmt(b, ",\"top_k\":%d,\"min_p\":", d.top_k);
+        sl_json_put_float(b, d.min_p);
+        sl_buf_str(b, ",\"repetition_penalty\":");
+        sl_json_put_float(b, d.repetition_penalty);
+    }
+    sl_buf_str(b, "},\"parsers\":{\"reasoning\":\"qwen3\",\"tools\":");
+    put(b, s->opts.tool_parser);
+    sl_buf_fmt(b,
+               ",\"reasoning_field\":\"both\"},\"limits\":{"
+               "\"max_num_queued_reqs\":%u,\"max_n\":%d,\"max_logprobs\":%d},"
+               "\"uptime_s\":%.0f}",
+               s->opts.max_queued, SL_MAX_CHOICES, SL_MAX_TOP,
+               sl_clock_s(s->start_ns, sl_clock_ns()));
+    send_json(x, b);
+}
+
+static void put_named(struct sl_buf *b, const struct sl_server *s,
+                      const char *key, enum sl_named_token which)
+{
+    int32_t id = sl_token_named(s->engine, which);
+    size_t n = 0;
+    const char *text = sl_token(&n, s->engine, id);
+
+    sl_buf_fmt(b, "\"%s\":", key);
+    if (id >= 0 && text)
+        sl_json_put_str(b, text, n);
+    else
+        sl_buf_str(b, "null");
+}
+
+void sl_simple_tokenizer_info(struct sl_server *s, struct sl_exchange *x)
+{
+    struct sl_buf *b = &s->scratch;
+
+    sl_buf_reset(b);
+    sl_buf_byte(b, '{');
+    put_named(b, s, "eos_token", SL_TOKEN_EOS);
+    sl_buf_byte(b, ',');
+    put_named(b, s, "bos_token", SL_TOKEN_BOS);
+    sl_buf_byte(b, ',');
+    put_named(b, s, "pad_token", SL_TOKEN_PAD);
+    sl_buf_fmt(b, ",\"chat_template\":null,\"max_model_len\":%u}",
+               s->info.max_model_len);
+    send_json(x, b);
+}
+
+/* --------------------------------------------------- tokenize and detokenize */
+
+struct call {
+    struct sl_job job;
+    struct sl_server *s;
+    struct sl_exchange *x; /* NULL when the client has left */
+    enum sl_simple what;
+    struct sl_buf body, out;
+    struct sl_refusal refusal;
+};
+
+static struct call *call_of(struct sl_job *j)
+{
+    return (struct call *)(void *)((char *)j - offsetof(struct call, job));
+}
+
+static int failed(struct call *c, int rc, const char *param,
+                  const struct sl_err *err)
+{
+    return sl_refuse(&c->refusal, rc == SL_ENOMEM ? 503 : 400, NULL, param,
+                     "%s", err->msg);
+}
+
+static int read_flag(bool *out, struct call *c, const json_t *root,
+                     const char *key)
+{
+    const json_t *v = json_object_get(root, key);
+
+    if (!v || json_is_null(v))
+        return 0;
+    if (!json_is_boolean(v))
+        return sl_refuse(&c->refusal, 400, "invalid_type", key,
+                         "%s must be a boolean", key);
+    *out = json_is_true(v);
+    return 0;
+}
+
+static void put_ids(struct call *c, const int32_t *ids, size_t n, bool strs)
+{
+    struct sl_buf *b = &c->out;
+
+    sl_buf_fmt(b, "{\"count\":%zu,\"max_model_len\":%u,\"tokens\":[", n,
+               c->s->info.max_model_len);
+    for (size_t i = 0; i < n; i++)
+        sl_buf_fmt(b, i ? ",%d" : "%d", ids[i]);
+    sl_buf_str(b, "],\"token_strs\":");
+    if (!strs) {
+        sl_buf_str(b, "null}");
+        return;
+    }
+    sl_buf_byte(b, '[');
+    for (size_t i = 0; i < n; i++) {
+        size_t len;
+        const char *s = sl_token(&len, c->s->engine, ids[i]);
+
+        if (i)
+            sl_buf_byte(b, ',');
+        sl_json_put_str(b, s ? s : "", len);
+    }
+    sl_buf_str(b, "]}");
+}
+
+static int encode(struct call *c, const char *text, size_t len, bool strs)
+{
+    struct sl_err err = {0};
+    int32_t *ids = NULL;
+    size_t n = 0;
+    int rc = sl_encode(&ids, &n, c->s->engine, text, len, &err);
+
+    if (rc)
+        return failed(c, rc, "prompt", &err);
+    put_ids(c, ids, n, strs);
+    sl_free(ids);
+    return 0;
+}
+
+/* A conversation goes through the same reader as a chat does. */
+static int tokenize_chat(struct call *c, json_t *root, bool strs)
+{
+    struct sl_request q;
+    struct sl_err err = {0};
+    char *m = NULL, *tools = NULL, *kw = NULL, *text = NULL;
+    size_t len = 0;
+    int rc = sl_request_init(&q, SL_REQUEST_CHAT, json_incref(root),
+                             &c->refusal);
+
+    if (!rc) {
+        m = json_dumps(q.messages, JSON_COMPACT);
+        tools = q.tools ? json_dumps(q.tools, JSON_COMPACT) : NULL;
+        kw = json_dumps(q.kwargs, JSON_COMPACT);
+        rc = sl_render(&text, &len, c->s->engine, m, tools, kw, &err);
+        rc = rc ? failed(c, rc, "messages", &err) : encode(c, text, len, strs);
+        sl_free(text);
+    }
+    free(m); /* jansson's own */
+    free(tools);
+    free(kw);
+    sl_request_deinit(&q);
+    return rc;
+}
+
+static int tokenize(struct call *c, json_t *root)
+{
+    const json_t *p = json_object_get(root, "prompt");
+    bool strs = false, special = true;
+
+    if (read_flag(&strs, c, root, "return_token_strs") ||
+        read_flag(&special, c, root, "add_special_tokens"))
+        return -1;
+    if (!p && json_object_get(root, "messages"))
+        return tokenize_chat(c, root, strs);
+    if (!json_is_string(p))
+        return sl_refuse(&c->refusal, 400, "invalid_type", "prompt",
+                         "prompt must be a string; or send messages");
+    return encode(c, json_string_value(p), json_string_length(p), strs);
+}
+
+static int detokenize(struct call *c, json_t *root)
+{
+    struct sl_err err = {0};
+    int32_t *ids = NULL;
+    uint32_t n = 0;
+    char *text = NULL;
+    size_t len = 0;
+    int rc = sl_read_ids(&ids, &n, json_object_get(root, "tokens"), "tokens",
+                         &c->refusal);
+
+    if (!rc) {
+        rc = sl_decode(&text, &len, c->s->engine, ids, n, false, &err);
+        if (rc)
+            rc = failed(c, rc, "tokens", &err);
+    }
+    if (!rc) {
+        sl_buf_str(&c->out, "{\"prompt\":");
+        sl_json_put_str(&c->out, text, len);
+        sl_buf_byte(&c->out, '}');
+    }
+    sl_free(text);
+    sl_mem_free(ids);
+    return rc;
+}
+
+static void call_run(struct sl_job *j)
+{
+    struct call *c = call_of(j);
+    json_t *root = NULL;
+    const json_t *m;
+
+    if (sl_json_in(&root, c->body.p ? c->body.p : (char[]){0}, c->body.len,
+                   &c->refusal))
+        return;
+    m = json_object_get(root, "model");
+    if (!sl_check_model(c->s, json_string_value(m), &c->refusal))
+        (void)(c->what == SL_SIMPLE_TOKENIZE ? tokenize(c, root)
+                                             : detokenize(c, root));
+    json_decref(root);
+}
+
+static void call_done(struct sl_job *j)
+{
+    struct call *c = call_of(j);
+
+    if (c->x) {
+        c->x->gone = NULL;
+        if (c->refusal.status)
+            sl_error_send(c->x, &c->refusal);
+        else
+            send_json(c->x, &c->out);
+    }
+    c->s->n_task--;
+    sl_buf_deinit(&c->body);
+    sl_buf_deinit(&c->out);
+    sl_mem_free(c);
+}
+
+static void call_gone(struct sl_exchange *x)
+{
+    struct call *c = x->user;
+
+    c->x = NULL;
+}
+
+void sl_simple_start(struct sl_server *s, struct sl_exchange *x,
+                     enum sl_simple what)
+{
+    struct call *c = NULL;
+
+    if (sl_mem_alloc(&c, 1, sizeof(*c), "a request", NULL)) {
+        sl_error_reply(x, 503, NULL, NULL, "no memory is left");
+        return;
+    }
+    c->s = s;
+    c->x = x;
+    c->what = what;
+    sl_buf_init(&c->out, (size_t)1 << 30);
+    sl_http_take_body(x, &c->body);
+    x->user = c;
+    x->gone = call_gone;
+    s->n_task++;
+    c->job = (struct sl_job){.run = call_run, .done = call_done};
+    sl_work_push(s->work, &c->job);
+}

@@ -1,0 +1,311 @@
+/* server/task.c - the life of a completion request; see task.h */
+#include "server/task.h"
+
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+static struct sl_task *task_of(struct sl_job *j)
+{
+    return (struct sl_task *)(void *)((char *)j - offsetof(struct sl_task, job));
+}
+
+/* ---------------------------------------------------------------- the end */
+
+static void free_choice(struct sl_choice *c)
+{
+    sl_gen_close(&c->gen);
+    sl_parse_close(&c->parse);
+    sl_buf_deinit(&c->stop_reason);
+    sl_buf_deinit(&c->text);
+    sl_buf_deinit(&c->reasoning);
+    sl_buf_deinit(&c->calls);
+    sl_buf_deinit(&c->ids);
+    for (int k = 0; k < SL_N_LP; k++)
+        sl_buf_deinit(&c->lp[k]);
+}
+
+/* Reaper: closing a generation waits until the engine has let go of it. */
+static void dispose_run(struct sl_job *j)
+{
+    struct sl_task *t = task_of(j);
+
+    for (uint32_t i = 0; i < t->n_choice; i++)
+        free_choice(&t->choice[i]);
+    for (uint32_t i = 0; i < t->n_prompt; i++) {
+        if (t->prompt)
+            sl_free(t->prompt[i].p);
+        if (t->echo)
+            sl_free(t->echo[i]);
+    }
+    sl_mem_free(t->prompt);
+    sl_mem_free(t->echo);
+    sl_mem_free(t->echo_len);
+    sl_mem_free(t->choice);
+    if (t->parsed)
+        sl_request_deinit(&t->q);
+    sl_buf_deinit(&t->body);
+}
+
+static void dispose_done(struct sl_job *j)
+{
+    struct sl_task *t = task_of(j);
+
+    atomic_fetch_sub_explicit(&t->s->n_place, t->n_reserved,
+                              memory_order_relaxed);
+    t->s->n_task--;
+    sl_mem_free(t);
+}
+
+static void dispose(struct sl_task *t)
+{
+    struct sl_server *s = t->s;
+
+    if (t->is_live) {
+        if (t->prev)
+            t->prev->next = t->next;
+        else
+            s->live = t->next;
+        if (t->next)
+            t->next->prev = t->prev;
+        t->is_live = false;
+    }
+    t->job = (struct sl_job){.run = dispose_run, .done = dispose_done};
+    sl_work_push(s->reaper, &t->job);
+}
+
+/* Counters and a line in the log, once for each request that got so far. */
+static void account(struct sl_task *t, enum sl_reason why)
+{
+    struct sl_metrics *m = &t->s->metrics;
+    uint64_t n_prompt = 0, n_out = 0, n_cached = 0;
+    struct sl_gen_stats st;
+
+    for (uint32_t i = 0; i < t->n_choice; i++) {
+        struct sl_choice *c = &t->choice[i];
+
+        n_out += c->n_out;
+        n_cached += c->n_cached;
+        n_prompt += t->prompt[c->prompt].n;
+        if (why == SL_R_ABORT || why == SL_R_ERROR)
+            m->reason[why]++;
+        else if (c->finish)
+            m->reason[strcmp(c->finish, "length") ? SL_R_STOP : SL_R_LENGTH]++;
+        if (!c->gen)
+            continue;
+        sl_gen_stats(c->gen, &st);
+        sl_metrics_observe(m, SL_H_QUEUE, st.queue_s);
+        m->draft_tokens += st.n_draft;
+        m->accepted_tokens += st.n_accept;
+        m->drafts += st.n_draft ? st.n_round : 0;
+    }
+    m->prompt_tokens += n_prompt;
+    m->generation_tokens += n_out;
+    m->cached_tokens += n_cached;
+    sl_metrics_observe(m, SL_H_PROMPT, (double)n_prompt);
+    sl_metrics_observe(m, SL_H_OUTPUT, (double)n_out);
+    sl_log(SL_LOG_INFO,
+           "request=%s %s=%u prompt=%llu cached=%llu output=%llu seed=%llu%s",
+           t->id, "n", t->n_choice, (unsigned long long)n_prompt,
+           (unsigned long long)n_cached, (unsigned long long)n_out,
+           t->n_choice && t->choice[0].gen
+               ? (unsigned long long)sl_gen_seed(t->choice[0].gen)
+               : 0ull,
+           why == SL_R_ABORT ? " abort=client_gone" : "");
+}
+
+static void on_gone(struct sl_exchange *x)
+{
+    struct sl_task *t = x->user;
+
+    t->x = NULL;
+    atomic_store_explicit(&t->cancel, true, memory_order_relaxed);
+    if (!t->is_live)
+        return; /* a worker has it; prepared() sees that x is gone */
+    account(t, SL_R_ABORT);
+    dispose(t);
+}
+
+/* ------------------------------------------------------------------- living */
+
+static void fail(struct sl_task *t, int status, const char *code,
+                 const char *msg)
+{
+    account(t, SL_R_ERROR);
+    sl_answer_error(t, status, code, msg);
+    dispose(t);
+}
+
+static void end(struct sl_task *t)
+{
+    account(t, SL_R_STOP);
+    if (t->x)
+        sl_metrics_observe(&t->s->metrics, SL_H_E2E,
+                           sl_clock_s(t->x->begun_ns, sl_clock_ns()));
+    sl_answer_end(t);
+    dispose(t);
+}
+
+/* All that c has now. False when the task is over and must not be touched. */
+static bool poll_choice(struct sl_choice *c)
+{
+    struct sl_task *t = c->t;
+    struct sl_err err = {0};
+    struct sl_piece p;
+    int rc;
+
+    while (!c->ended && !(t->q.stream.v && sl_http_is_full(t->x))) {
+        rc = sl_gen_poll(c->gen, &p, &err);
+        if (rc == SL_EBUSY)
+            return true;
+        if (rc < 0 || p.finish == SL_FINISH_ERROR ||
+            p.finish == SL_FINISH_CANCEL) {
+            sl_log(SL_LOG_ERROR, "request=%s error=%s", t->id, err.msg);
+            fail(t, 500, "internal_error",
+                 rc == SL_EFORMAT ? "the model's output cannot be used: no "
+                                    "token may be drawn"
+                                  : "the generation failed inside of the "
+                                    "server");
+            return false;
+        }
+        if (rc == 0)
+            return true;
+        if (!t->first_ns) {
+            t->first_ns = sl_clock_ns();
+            sl_metrics_observe(&t->s->metrics, SL_H_TTFT,
+                               sl_clock_s(t->x->begun_ns, t->first_ns));
+        }
+        c->ended = p.finish != SL_FINISH_NONE;
+        t->n_ended += c->ended;
+        sl_answer_piece(c, &p);
+        if (t->failed) {
+            fail(t, 503, NULL, "no memory is left for the answer");
+            return false;
+        }
+    }
+    return true;
+}
+
+static void poll_task(struct sl_task *t, bool all)
+{
+    for (uint32_t i = 0; i < t->n_choice; i++) {
+        struct sl_choice *c = &t->choice[i];
+
+        /* Pairs with the store of the engine's thread. */
+        if (!atomic_exchange_explicit(&c->ready, false, memory_order_acquire) &&
+            !all)
+            continue;
+        if (!poll_choice(c))
+            return;
+    }
+    if (t->n_ended == t->n_choice)
+        end(t);
+}
+
+static void on_ready(struct sl_exchange *x)
+{
+    poll_task(x->user, true);
+}
+
+void sl_task_poll_all(struct sl_server *s)
+{
+    struct sl_task *next;
+
+    for (struct sl_task *t = s->live; t; t = next) {
+        next = t->next;
+        poll_task(t, false);
+    }
+}
+
+void sl_task_abort_all(struct sl_server *s)
+{
+    while (s->live)
+        fail(s->live, 503, "draining", "the server is stopping");
+}
+
+/* ---------------------------------------------------------------- beginning */
+
+/* Nothing is generated: the prompt alone is the answer. */
+static void end_echo(struct sl_task *t)
+{
+    struct sl_piece p = {.text = "",
+                         .finish = SL_FINISH_LENGTH,
+                         .stop_text = -1,
+                         .stop_id = -1};
+
+    for (uint32_t i = 0; i < t->n_choice; i++)
+        sl_answer_piece(&t->choice[i], &p);
+    end(t);
+}
+
+static void prepared(struct sl_job *j)
+{
+    struct sl_task *t = task_of(j);
+    struct sl_server *s = t->s;
+
+    if (!t->x) {
+        dispose(t);
+        return;
+    }
+    if (t->refusal.status) {
+        struct sl_exchange *x = t->x;
+
+        t->x = NULL;
+        x->gone = NULL;
+        sl_error_send(x, &t->refusal);
+        dispose(t);
+        return;
+    }
+    t->next = s->live;
+    if (s->live)
+        s->live->prev = t;
+    s->live = t;
+    t->is_live = true;
+    if (t->q.stream.v) {
+        sl_http_header(t->x, "Cache-Control", "no-cache");
+        sl_http_header(t->x, "X-Accel-Buffering", "no");
+        sl_http_stream(t->x, 200, "text/event-stream; charset=utf-8");
+        t->x->ready = on_ready;
+    }
+    if (t->n_choice && !t->choice[0].gen)
+        end_echo(t);
+    else
+        poll_task(t, true);
+}
+
+static bool queue_is_full(const struct sl_server *s)
+{
+    uint32_t n = atomic_load_explicit(&s->n_place, memory_order_relaxed);
+
+    return n >= s->opts.max_queued + s->max_seqs;
+}
+
+void sl_task_start(struct sl_server *s, struct sl_exchange *x,
+                   enum sl_request_kind kind)
+{
+    struct sl_task *t = NULL;
+    struct timespec now;
+
+    if (queue_is_full(s) || sl_mem_alloc(&t, 1, sizeof(*t), "a request", NULL)) {
+        sl_error_reply(x, 503, "overloaded", NULL,
+                       "the queue is full; try again in a moment");
+        return;
+    }
+    clock_gettime(CLOCK_REALTIME, &now);
+    atomic_fetch_add_explicit(&s->n_place, 1, memory_order_relaxed);
+    s->n_task++;
+    t->n_reserved = 1;
+    t->s = s;
+    t->x = x;
+    t->kind = kind;
+    t->created = now.tv_sec;
+    snprintf(t->id, sizeof(t->id), "%s-%s",
+             kind == SL_REQUEST_CHAT ? "chatcmpl" : "cmpl", x->id);
+    sl_http_take_body(x, &t->body);
+    x->user = t;
+    x->gone = on_gone;
+    t->job = (struct sl_job){.run = sl_task_prepare, .done = prepared};
+    sl_work_push(s->work, &t->job);
+}

@@ -1,0 +1,131 @@
+/* server/task.h - one completion request while it is answered, and the server
+ * it belongs to
+ *
+ *     PREPARE (text worker)  JSON, fields, template, ids, fit, submit
+ *        |-> refused: the error is sent, DISPOSE
+ *     LIVE (loop)            pieces become events, or gather for one reply
+ *        |-> all choices ended, or the client left
+ *     DISPOSE (reaper)       generations are closed, which may wait for a step
+ *
+ * A worker that prepares owns the task but for `cancel`; otherwise the loop
+ * does.
+ */
+#ifndef SL_SERVER_TASK_H
+#define SL_SERVER_TASK_H
+
+#include <stdatomic.h>
+
+#include "server/http.h"
+#include "server/metrics.h"
+#include "server/request.h"
+#include "server/server.h"
+#include "server/work.h"
+#include "text/parse.h"
+
+enum sl_server_status { SL_LOADING, SL_READY, SL_DRAINING, SL_FAILED };
+
+struct sl_task;
+
+struct sl_server {
+    struct sl_server_opts opts;
+    struct event_base *base;
+    struct sl_http *http;
+    struct sl_work *work, *reaper;
+    struct sl_engine *engine; /* NULL while loading */
+    struct sl_engine_info info;
+    enum sl_server_status status;
+    int64_t created; /* seconds since 1970 */
+    uint64_t start_ns;
+    struct sl_task *live;     /* tasks with generations */
+    atomic_uint n_place;      /* sequences asked for and not yet ended */
+    uint32_t n_task;          /* in any state, until disposed */
+    uint32_t max_seqs;        /* that run at once */
+    struct sl_metrics metrics;
+    struct sl_buf scratch; /* events on their way */
+};
+
+/* Of a choice's log-probabilities: tokens, values, alternatives, offsets; or,
+ * of a chat, the entries. */
+#define SL_N_LP 4
+
+struct sl_choice {
+    struct sl_task *t;
+    struct sl_gen *gen;
+    uint32_t index, prompt;
+    atomic_bool ready; /* set by the engine's thread */
+    bool ended, spoke; /* spoke: the role was sent */
+    const char *finish; /* reason, when ended */
+    struct sl_buf stop_reason; /* JSON, "null" */
+    struct sl_buf text, reasoning, calls; /* of a whole reply */
+    struct sl_buf lp[SL_N_LP], ids;
+    uint32_t n_calls, n_text_off;
+    uint32_t n_out, n_cached, n_reason;
+    struct sl_parse *parse; /* of a chat */
+};
+
+struct sl_ids_of { /* one prompt as ids */
+    int32_t *p;
+    size_t n;
+};
+
+struct sl_task {
+    struct sl_task *prev, *next; /* in s->live */
+    struct sl_job job;
+    struct sl_server *s;
+    struct sl_exchange *x; /* NULL when the client has left */
+    enum sl_request_kind kind;
+    atomic_bool cancel; /* loop sets, the worker that prepares reads */
+    bool is_live, failed;
+    uint32_t n_reserved;
+    int64_t created;
+    char id[SL_HTTP_ID_LEN + 16];
+    struct sl_buf body;
+    struct sl_request q;
+    bool parsed; /* q is to be ended */
+    struct sl_refusal refusal;
+    struct sl_ids_of *prompt; /* [n_prompt] */
+    uint32_t n_prompt;
+    char **echo; /* [n_prompt] text of the prompts, when asked for */
+    size_t *echo_len;
+    enum sl_parse_start start; /* of a chat */
+    struct sl_choice *choice;  /* [n_choice] */
+    uint32_t n_choice, n_ended;
+    uint64_t first_ns; /* the first piece */
+};
+
+/* A request for a completion or a chat; the exchange is answered later. */
+void sl_task_start(struct sl_server *s, struct sl_exchange *x,
+                   enum sl_request_kind kind);
+
+void sl_task_prepare(struct sl_job *j); /* text worker (prepare.c) */
+
+/* Look at every choice whose generation has something new. */
+void sl_task_poll_all(struct sl_server *s);
+
+/* Drain time is over: what still runs is ended with an error. */
+void sl_task_abort_all(struct sl_server *s);
+
+/* ---- what is said (answer.c); loop ---- */
+
+/* A piece of c has come: write its events, or gather it. */
+void sl_answer_piece(struct sl_choice *c, const struct sl_piece *p);
+void sl_answer_error(struct sl_task *t, int status, const char *code,
+                     const char *msg); /* of a reply or a stream */
+void sl_answer_end(struct sl_task *t); /* all choices have ended */
+
+/* ---- small endpoints (simple.c) ---- */
+
+void sl_simple_models(struct sl_server *s, struct sl_exchange *x);
+void sl_simple_info(struct sl_server *s, struct sl_exchange *x);
+void sl_simple_tokenizer_info(struct sl_server *s, struct sl_exchange *x);
+
+/* POST bodies: made by a text worker, sent by the loop. */
+enum sl_simple { SL_SIMPLE_TOKENIZE, SL_SIMPLE_DETOKENIZE };
+void sl_simple_start(struct sl_server *s, struct sl_exchange *x,
+                     enum sl_simple what);
+
+/* Is `name` served? The body's model, or NULL. */
+int sl_check_model(const struct sl_server *s, const char *name,
+                   struct sl_refusal *r);
+
+#endif

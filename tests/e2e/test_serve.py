@@ -1,0 +1,481 @@
+#!/usr/bin/env python3
+"""The server on the wire: every endpoint, framing to the byte, errors, clients
+that leave, draining. Python's standard library only; a small random model."""
+import http.client
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+sys.path.insert(0, os.path.dirname(__file__))
+from e2e import SLUICE, check, done, test  # noqa: E402
+
+GOLD = pathlib.Path(__file__).resolve().parent.parent / "golden"
+TEMPLATE = """{%- for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + \
+m.content + '<|im_end|>\\n' }}{%- endfor %}{%- if add_generation_prompt %}\
+{{ '<|im_start|>assistant\\n' }}{%- if enable_thinking %}{{ '<think>\\n' }}\
+{%- endif %}{%- endif %}"""
+KEY = {"Authorization": "Bearer secret"}
+LIMIT_S = 60
+
+
+class Server:
+    def __init__(self, *argv, env=None):
+        self.dir = tempfile.TemporaryDirectory()
+        d = pathlib.Path(self.dir.name, "tiny")
+        d.mkdir()
+        # Random weights, with as many rows as the tokenizer has ids.
+        conf = json.loads((GOLD / "models/dense-r2/config.json").read_text())
+        conf["vocab_size"] = 960
+        (d / "config.json").write_text(json.dumps(conf))
+        (d / "tokenizer.json").symlink_to(GOLD / "tokenizer/tokenizer.json")
+        (d / "chat_template.jinja").write_text(TEMPLATE)
+        full = {k: v for k, v in os.environ.items()
+                if not k.startswith("SLUICE_")}
+        self.p = subprocess.Popen(
+            [SLUICE, "serve", str(d), "--port", "0", "--max-model-len", "512",
+             "--threads", "2", "--no-pin", "--load-format", "dummy", *argv],
+            stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=full)
+        self.log, self.port = [], None
+        self.is_ready = threading.Event()
+        threading.Thread(target=self.read, daemon=True).start()
+        check(self.is_ready.wait(LIMIT_S), self.text())
+
+    def read(self):
+        for raw in self.p.stderr:
+            s = raw.decode("utf-8", "replace")
+            self.log.append(s)
+            m = re.search(r"listening on http://127\.0\.0\.1:(\d+)", s)
+            if m:
+                self.port = int(m.group(1))
+            if "sluice: ready" in s:
+                self.is_ready.set()
+        self.is_ready.set()
+
+    def text(self):
+        return "".join(self.log[-40:])
+
+    def connect(self):
+        s = socket.create_connection(("127.0.0.1", self.port), LIMIT_S)
+        s.settimeout(LIMIT_S)
+        return s
+
+    def ask(self, method, path, body=None, headers=KEY):
+        c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LIMIT_S)
+        if body is not None and not isinstance(body, (bytes, str)):
+            body = json.dumps(body)
+        head = {"Content-Type": "application/json", **headers}
+        c.request(method, path, body, head if body is not None else headers)
+        r = c.getresponse()
+        data = r.read()
+        c.close()
+        return r, data
+
+    def post(self, path, body, headers=KEY, status=200):
+        r, data = self.ask("POST", path, body, headers)
+        check(r.status == status, (path, body, r.status, data))
+        check(r.getheader("X-Request-Id"), r.headers)
+        return json.loads(data)
+
+    def refused(self, path, body, status, param=None, code=None, words=()):
+        e = self.post(path, body, status=status)["error"]
+        check(list(e) == ["message", "type", "param", "code"], e)
+        check(e["message"] and e["type"], e)
+        check(param is None or e["param"] == param, (body, e))
+        check(code is None or e["code"] == code, (body, e))
+        check(all(w in e["message"] for w in words), e)
+
+    def stream(self, path, body):
+        r, data = self.ask("POST", path, {**body, "stream": True})
+        check(r.status == 200, data)
+        check(r.getheader("Content-Type") ==
+              "text/event-stream; charset=utf-8", r.headers)
+        check(r.getheader("Cache-Control") == "no-cache", r.headers)
+        check(b"\r" not in data and data.endswith(b"data: [DONE]\n\n"), data)
+        events = data.decode().split("\n\n")
+        check(events[-1] == "" and events[-2] == "data: [DONE]", events[-3:])
+        out = []
+        for e in events[:-2]:
+            check(e.startswith("data: {") and "\n" not in e, e)
+            check('"usage":null' not in e and '"finish_reason":""' not in e, e)
+            out.append(json.loads(e[6:]))
+        return out
+
+    def stop(self, sig=signal.SIGTERM):
+        self.p.send_signal(sig)
+        try:
+            return self.p.wait(LIMIT_S)
+        finally:
+            self.p.kill()
+            self.dir.cleanup()
+
+
+S = None
+C, P = "/v1/chat/completions", "/v1/completions"
+HI = [{"role": "user", "content": "hello"}]
+
+
+def chat(**kw):
+    return {"messages": HI, "max_tokens": 8, "seed": 7, **kw}
+
+
+def text(**kw):
+    return {"prompt": "hello", "max_tokens": 8, "seed": 7, **kw}
+
+
+@test
+def public_pages():
+    for path in ("/health", "/ping", "/ready", "/version", "/load", "/metrics",
+                 "/", "/tokenizer_info", "//health/"):
+        r, data = S.ask("GET", path, headers={})
+        check(r.status == 200, (path, r.status, data))
+    r, data = S.ask("GET", "/", headers={})
+    check(json.loads(data)["object"] == "server.info", data)
+    check("secret" not in data.decode() and str(GOLD) not in data.decode())
+    r, data = S.ask("HEAD", "/", headers={})
+    check(r.status == 200 and data == b"")
+    r, data = S.ask("OPTIONS", C, headers={
+        "Access-Control-Request-Headers": "authorization, content-type"})
+    check(r.status == 204 and r.getheader("Access-Control-Allow-Headers") ==
+          "authorization, content-type", r.headers)
+
+
+@test
+def keys_and_routes():
+    r, data = S.ask("GET", "/v1/models", headers={})
+    check(r.status == 401 and r.getheader("WWW-Authenticate") == "Bearer")
+    check(json.loads(data)["error"]["code"] == "invalid_api_key", data)
+    for h in ({"Authorization": "bearer  secret"}, {"X-Api-Key": "secret"}):
+        check(S.ask("GET", "/v1/models", headers=h)[0].status == 200, h)
+    r, data = S.ask("GET", "/v1/nothing")
+    check(r.status == 404 and "error" in json.loads(data), data)
+    r, data = S.ask("GET", C)
+    check(r.status == 405 and r.getheader("Allow") == "POST", r.headers)
+    check(json.loads(data)["error"]["code"] == "method_not_allowed", data)
+    check(S.ask("POST", "/v1/embeddings", {})[0].status == 404)
+
+
+@test
+def models():
+    r, data = S.ask("GET", "/v1/models")
+    m = json.loads(data)
+    check(m["object"] == "list" and [x["id"] for x in m["data"]] ==
+          ["org/tiny", "alias"], m)
+    check(m["data"][0]["max_model_len"] == 512, m)
+    for path in ("/v1/models/org/tiny", "/v1/models/org%2Ftiny",
+                 "/models/alias"):
+        r, data = S.ask("GET", path)
+        check(r.status == 200 and json.loads(data)["object"] == "model", path)
+    r, data = S.ask("GET", "/v1/models/other")
+    check(r.status == 404 and json.loads(data)["error"]["code"] ==
+          "model_not_found", data)
+    S.refused(P, text(model="other"), 404, "model", "model_not_found")
+    check(S.post(P, text(model="alias"))["model"] == "org/tiny")
+    check(S.post(P, text(model=""))["model"] == "org/tiny")
+
+
+@test
+def tokenize():
+    t = S.post("/tokenize", {"prompt": "hello \u00e9 <|im_start|>",
+                             "return_token_strs": True,
+                             "add_special_tokens": False}, headers={})
+    check(t["count"] == len(t["tokens"]) == len(t["token_strs"]), t)
+    back = S.post("/detokenize", {"tokens": t["tokens"]}, headers={})
+    check(back["prompt"] == "hello \u00e9 <|im_start|>", back)
+    m = S.post("/tokenize", {"messages": HI}, headers={})
+    check(m["count"] > 3 and m["max_model_len"] == 512, m)
+    S.refused("/detokenize", {"tokens": [10 ** 7]}, 400, "tokens")
+    S.refused("/tokenize", {"prompt": 3}, 400, "prompt")
+
+
+@test
+def completion():
+    r = S.post(P, text())
+    check(r["object"] == "text_completion" and r["id"].startswith("cmpl-"), r)
+    c = r["choices"][0]
+    check(c["finish_reason"] in ("length", "stop"), c)
+    check(r["usage"]["completion_tokens"] <= 8, r)
+    check(r["usage"]["total_tokens"] == r["usage"]["prompt_tokens"] +
+          r["usage"]["completion_tokens"], r)
+    # Lenient values, null, and what nobody knows.
+    same = S.post(P, text(max_tokens="8", seed=7.0, stop=None, n=None,
+                          logprobs=None, unknown={"a": 1}, user="u"))
+    check(same["choices"][0]["text"] == c["text"], (same, r))
+    events = S.stream(P, text(stream_options={"include_usage": True}))
+    check("".join(e["choices"][0]["text"] for e in events if e["choices"]) ==
+          c["text"], events)
+    check(events[-1]["choices"] == [] and events[-1]["usage"] == r["usage"],
+          events[-1])
+    check(all("usage" not in e for e in events[:-1]), events)
+    check([e["choices"][0]["finish_reason"] for e in events[:-1]][-1] ==
+          c["finish_reason"], events)
+    check(all(e["id"] == events[0]["id"] for e in events))
+
+
+@test
+def batches_and_choices():
+    ids = S.post("/tokenize", {"prompt": "hello"}, headers={})["tokens"]
+    one = S.post(P, text())["choices"][0]["text"]
+    r = S.post(P, text(prompt=["hello", "world"]))
+    check([c["index"] for c in r["choices"]] == [0, 1], r)
+    check(r["choices"][0]["text"] == one, r)
+    check(S.post(P, text(prompt=ids))["choices"][0]["text"] == one)
+    r = S.post(P, text(prompt=[ids, ids], n=2, temperature=1))
+    check([c["index"] for c in r["choices"]] == [0, 1, 2, 3], r)
+    t = [c["text"] for c in r["choices"]]
+    check(t[0] == t[2] and t[1] == t[3], t)
+    events = S.stream(C, chat(n=3))
+    done_ = {e["choices"][0]["index"] for e in events
+             if e["choices"][0]["finish_reason"]}
+    check(done_ == {0, 1, 2}, events)
+
+
+@test
+def echo_and_logprobs():
+    r = S.post(P, text(echo=True, max_tokens=0))
+    check(r["choices"][0]["text"] == "hello", r)
+    check(r["usage"]["completion_tokens"] == 0, r)
+    r = S.post(P, text(echo=True))
+    check(r["choices"][0]["text"].startswith("hello"), r)
+    lp = S.post(P, text(logprobs=3, ignore_eos=True))["choices"][0]["logprobs"]
+    check(len(lp["tokens"]) == len(lp["token_logprobs"]) ==
+          len(lp["top_logprobs"]) == len(lp["text_offset"]) == 8, lp)
+    for t, v, top in zip(lp["tokens"], lp["token_logprobs"],
+                         lp["top_logprobs"]):
+        check(t in top and top[t] >= v and 1 <= len(top) <= 4, lp)
+    c = S.post(C, chat(logprobs=True, top_logprobs=2,
+                       ignore_eos=True))["choices"][0]
+    check(len(c["logprobs"]["content"]) == 8, c)
+    e = c["logprobs"]["content"][0]
+    check(set(e) == {"token", "logprob", "bytes", "top_logprobs"}, e)
+    check(len(e["top_logprobs"]) == 2, e)
+
+
+@test
+def chat_events():
+    r = S.post(C, chat())
+    check(r["object"] == "chat.completion", r)
+    m = r["choices"][0]["message"]
+    check(m["role"] == "assistant" and isinstance(m["content"], str), m)
+    events = S.stream(C, chat(stream_options={"include_usage": True}))
+    first = events[0]["choices"][0]
+    check(first["delta"] == {"role": "assistant", "content": ""}, first)
+    check(sum("role" in e["choices"][0]["delta"] for e in events
+              if e["choices"]) == 1, events)
+    text_ = "".join(e["choices"][0]["delta"].get("content", "")
+                    for e in events if e["choices"])
+    check(text_ == m["content"], (text_, m))
+    last = events[-2]["choices"][0]
+    check(last["delta"] == {} and last["finish_reason"] in
+          ("stop", "length"), last)
+    check(events[-1]["choices"] == [] and events[-1]["usage"] == r["usage"])
+    # Thinking: the prompt opens the block, all of a short answer is reasoning.
+    m = S.post(C, chat(chat_template_kwargs={"enable_thinking": True},
+                       ignore_eos=True))
+    check(m["usage"]["completion_tokens_details"]["reasoning_tokens"] > 0, m)
+
+
+@test
+def stops():
+    full = S.post(P, text(max_tokens=40, ignore_eos=True,
+                          temperature=0))["choices"][0]["text"]
+    stop = full[5:7] if len(full) > 8 else full[:1]
+    c = S.post(P, text(max_tokens=40, ignore_eos=True, temperature=0,
+                       stop=["never seen", stop]))["choices"][0]
+    check(c["finish_reason"] == "stop" and c["stop_reason"] == stop, c)
+    check(c["text"] == full[:full.index(stop)], (c, full))
+
+
+@test
+def wrong_fields():
+    nan = '{"prompt": "a", "temperature": NaN}'
+    S.refused(P, nan, 400)
+    for body in ("", "[1]", "{", '{"prompt": "a"} x', "nul", '"x"',
+                 '{"prompt":' + "[" * 200 + "]" * 200 + "}"):
+        S.refused(P, body, 400)
+    for path, make in ((P, text), (C, chat)):
+        for field, bad in {
+                "temperature": [-1, 2.1, True, "x", [1], {}],
+                "top_p": [0, 1.1, True], "top_k": [-2, 1.5, "a"],
+                "min_p": [-0.1, 1.1], "presence_penalty": [-2.1, 2.1],
+                "frequency_penalty": [-2.1, 2.1],
+                "repetition_penalty": [0, -1], "n": [0, 129, 1.5, True],
+                "max_tokens": [-1, 1.5, "x", True], "seed": [0.5, "x", True],
+                "stream": [1, "true"], "stream_options": [{}, 1],
+                "ignore_eos": [1], "stop": [1, "", [""], [1]],
+                "stop_token_ids": [1, ["a"], [-1]],
+                "logit_bias": [1, {"a": 1}, {"1": "x"}, {"1": True}],
+                "min_tokens": [-1], "best_of": [2], "use_beam_search": [True],
+                "prompt_logprobs": [1], "model": [1],
+                "response_format": [{"type": "json_object"}, 1],
+                "bad_words": [["a"]], "allowed_token_ids": [[1]],
+                "structured_outputs": [{"json": {}}],
+                "thinking_token_budget": [5]}.items():
+            for value in bad:
+                S.refused(path, make(**{field: value}), 400)
+    for body, param in (
+            (text(prompt=[]), "prompt"), (text(prompt=[[]]), "prompt[0]"),
+            (text(prompt=["a", 1]), "prompt[1]"), (text(prompt=None), "prompt"),
+            (text(prompt=[1, 10 ** 8]), "prompt"),
+            (text(prompt=""), "prompt"), (text(logprobs=21), "logprobs"),
+            (text(logprobs=-1), "logprobs"), (text(temperature=5),
+                                              "temperature")):
+        S.refused(P, body, 400, param)
+    for body, param in (
+            (chat(messages=[]), "messages"), (chat(messages="x"), "messages"),
+            (chat(messages=[{"role": "x", "content": "y"}]), None),
+            (chat(messages=[{"role": "user", "content": [
+                {"type": "image_url", "image_url": {"url": "x"}}]}]), None),
+            (chat(tools=[]), "tools"), (chat(tools=[{}]), "tools[0]"),
+            (chat(tool_choice="auto"), "tool_choice"),
+            (chat(tool_choice="required"), "tool_choice"),
+            (chat(reasoning_effort="much"), "reasoning_effort"),
+            (chat(top_logprobs=2), "top_logprobs"),
+            (chat(continue_final_message=True), "continue_final_message")):
+        S.refused(C, body, 400, param)
+
+
+@test
+def overflow():
+    ids = [1] * 500
+    S.refused(P, text(prompt=ids, max_tokens=13), 400, "prompt",
+              "context_length_exceeded",
+              ["maximum context length is 512 tokens", "13", "500",
+               "reduce the length"])
+    r = S.post(P, text(prompt=ids, max_tokens=12, ignore_eos=True))
+    check(r["usage"]["completion_tokens"] == 12, r)
+    S.refused(P, text(prompt=[1] * 512), 400, None, "context_length_exceeded")
+    r = S.post(P, text(prompt=[1] * 600, max_tokens=4,
+                       truncate_prompt_tokens=100))
+    check(r["usage"]["prompt_tokens"] == 100, r)
+
+
+@test
+def envelope():
+    r, data = S.ask("POST", P, json.dumps(text()),
+                    {**KEY, "Content-Type": "text/plain"})
+    check(r.status == 400, data)
+    r, data = S.ask("POST", P, json.dumps(text()),
+                    {**KEY, "Content-Encoding": "gzip"})
+    check(r.status == 415, data)
+    body = b"\xef\xbb\xbf" + json.dumps(text()).encode()
+    r, data = S.ask("POST", P, body)
+    check(r.status == 200, data)
+    r = S.post(P, '{"prompt":"a\\ud800b","max_tokens":1,"max_tokens":2,'
+                  '"ignore_eos":true}')
+    check(r["usage"]["completion_tokens"] == 2, r)
+    r, _ = S.ask("POST", P, text(), {**KEY, "X-Request-Id": "mine-1"})
+    check(r.getheader("X-Request-Id") == "mine-1")
+
+
+def metric(name):
+    _, data = S.ask("GET", "/metrics", headers={})
+    for s in data.decode().splitlines():
+        if s.startswith(name):
+            return float(s.split()[-1])
+    raise AssertionError(name)
+
+
+def wait_for(f, what):
+    end = time.monotonic() + LIMIT_S
+    while not f():
+        check(time.monotonic() < end, what)
+        time.sleep(0.02)
+
+
+@test
+def client_leaves():
+    abort = 'vllm:request_success_total{model_name="org/tiny",engine="0",' \
+            'finished_reason="abort"}'
+    before = metric(abort)
+    for stream in (True, False):
+        body = json.dumps(text(max_tokens=400, ignore_eos=True, n=4,
+                               stream=stream))
+        s = S.connect()
+        s.sendall((f"POST {P} HTTP/1.1\r\nAuthorization: Bearer secret\r\n"
+                   f"Content-Length: {len(body)}\r\n\r\n{body}").encode())
+        if stream:
+            s.recv(10)
+        s.close()
+    wait_for(lambda: S.ask("GET", "/load", headers={})[1] ==
+             b'{"server_load":0}', "places are not given back")
+    check(metric(abort) >= before, "abort")
+    check(S.post(P, text())["choices"], "others go on")
+
+
+@test
+def many_at_once():
+    want = [S.post(P, text(seed=i, temperature=1))["choices"][0]["text"]
+            for i in range(12)]
+    got = [None] * 12
+
+    def one(i):
+        got[i] = S.post(P, text(seed=i, temperature=1))["choices"][0]["text"]
+
+    t = [threading.Thread(target=one, args=(i,)) for i in range(12)]
+    for x in t:
+        x.start()
+    for x in t:
+        x.join(LIMIT_S)
+    check(got == want, (got, want))
+
+
+@test
+def metrics():
+    check(metric("vllm:prompt_tokens_total") > 0)
+    check(metric("vllm:generation_tokens_total") > 0)
+    _, data = S.ask("GET", "/metrics", headers={})
+    for s in data.decode().splitlines():
+        check(re.match(r"^(# (HELP|TYPE) \S+ .+|[a-z0-9_:]+(\{.*\})? \S+)$", s), s)
+
+
+@test
+def z_drain():
+    """Last: running streams end, new requests are refused, exit code 0."""
+    body = json.dumps(text(max_tokens=300, ignore_eos=True, stream=True))
+    s = S.connect()
+    s.sendall((f"POST {P} HTTP/1.1\r\nAuthorization: Bearer secret\r\n"
+               f"Content-Length: {len(body)}\r\n\r\n{body}").encode())
+    data = s.recv(1000)
+    S.p.send_signal(signal.SIGTERM)
+    while True:
+        more = s.recv(65536)
+        if not more:
+            break
+        data += more
+    check(b"data: [DONE]\n\n" in data and b'"error"' not in data, data[-400:])
+    check(S.p.wait(LIMIT_S) == 0, S.text())
+
+
+@test
+def z_queue_full_and_errors_while_starting():
+    s = Server("--max-num-queued-reqs", "0", "--max-num-seqs", "1")
+    try:
+        body = json.dumps(text(max_tokens=400, ignore_eos=True, stream=True))
+        c = s.connect()
+        c.sendall((f"POST {P} HTTP/1.1\r\nContent-Length: {len(body)}\r\n\r\n"
+                   f"{body}").encode())
+        c.recv(10)
+        r, data = s.ask("POST", P, text())
+        check(r.status in (200, 503), data)
+        if r.status == 503:
+            check(int(r.getheader("Retry-After")) >= 1, r.headers)
+            check(json.loads(data)["error"]["code"] == "overloaded", data)
+        c.close()
+    finally:
+        s.stop(signal.SIGINT)
+
+
+S = Server("--api-key", "secret", "--served-model-name", "org/tiny,alias")
+try:
+    done()
+finally:
+    S.p.kill()
+    S.dir.cleanup()
