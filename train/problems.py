@@ -81,49 +81,43 @@ SCHEMAS = {
 NAMES = sorted(SCHEMAS)
 
 
-def small(rng, hi):
-    """A number from 2 to hi, the smaller ones more often."""
-    return rng.randint(2, hi if rng.random() < 0.5 else max(3, hi // 3))
-
-
 def numbers(rng, s):
+    """Numbers of a problem. They stay small: sums within 50, products within 60."""
+    n = rng.randint
     if s in ("add", "more", "both"):
-        a, b = small(rng, 70), small(rng, 29)
-        return (a, b), (a + b,)
+        return n(2, 30), n(2, 12)
     if s in ("sub", "fewer", "need"):
-        a = small(rng, 97) + 2
-        b = rng.randint(1, min(a - 1, 40))
-        return (a, max(b, 2) if a > 3 else b), None
+        a = n(5, 40)
+        return a, n(2, min(a - 2, 12))
     if s in ("mul", "cost"):
-        return (rng.randint(2, 9), rng.randint(2, 10)), None
+        return n(2, 6), n(2, 10)
     if s == "div":
-        b, r = rng.randint(2, 9), rng.randint(2, 10)
-        return (b * r, b), None
+        b, r = n(2, 6), n(2, 10)
+        return b * r, b
     if s == "addadd":
-        return (small(rng, 50), small(rng, 25), small(rng, 20)), None
+        return n(2, 20), n(2, 12), n(2, 12)
     if s == "addsub":
-        a, b = small(rng, 50), small(rng, 25)
-        return (a, b, rng.randint(2, min(a + b - 1, 30))), None
+        return n(5, 25), n(2, 12), n(2, 12)
     if s == "subadd":
-        a = small(rng, 70) + 3
-        return (a, rng.randint(2, min(a - 1, 30)), small(rng, 20)), None
+        a = n(6, 35)
+        return a, n(2, min(a - 2, 12)), n(2, 12)
     if s == "subsub":
-        a = small(rng, 80) + 6
-        b = rng.randint(2, min(a - 3, 30))
-        return (a, b, rng.randint(2, min(a - b - 1, 25))), None
+        a = n(8, 40)
+        b = n(2, min(a - 4, 12))
+        return a, b, n(2, min(a - b - 1, 12))
     if s == "muladd":
-        return (rng.randint(2, 9), rng.randint(2, 9), rng.randint(2, 18)), None
+        return n(2, 5), n(2, 8), n(2, 12)
     if s == "mulsub":
-        a, b = rng.randint(2, 9), rng.randint(2, 9)
-        return (a, b, rng.randint(2, min(a * b - 1, 25))), None
+        a, b = n(2, 5), n(2, 8)
+        return a, b, n(2, min(a * b - 1, 12))
     if s == "change":
-        a, b = rng.randint(2, 9), rng.randint(2, 9)
-        return (a, b, a * b + rng.randint(1, 30)), None
+        a, b = n(2, 4), n(2, 8)
+        return a, b, a * b + n(2, 10)
     if s == "twice":
-        return (rng.randint(2, 33),), None
+        return (n(2, 15),)
     if s == "divadd":
-        b, r = rng.randint(2, 9), rng.randint(2, 9)
-        return (b * r, b, rng.randint(2, 18)), None
+        b, r = n(2, 6), n(2, 9)
+        return b * r, b, n(2, 12)
     raise KeyError(s)
 
 
@@ -135,7 +129,7 @@ def problem(rng):
     """messages content, reasoning, answer text, N, template id, values"""
     s = rng.choice(NAMES)
     parts, questions, steps = SCHEMAS[s]
-    nums = numbers(rng, s)[0]
+    nums = numbers(rng, s)
     girl = rng.random() < 0.5
     A = rng.choice(GIRLS if girl else BOYS)
     B = rng.choice([n for n in rng.choice([GIRLS, BOYS]) if n != A])
@@ -162,7 +156,7 @@ def problem(rng):
 def drill(rng):
     """One short sum."""
     s = rng.choice(["add", "add", "sub", "sub", "sub", "mul", "div"])
-    a, b = numbers(rng, s)[0][:2]
+    a, b = numbers(rng, s)
     op = {"add": "+", "sub": "-", "mul": "*", "div": "/"}[s]
     if s in ("add", "mul") and rng.random() < 0.5:
         a, b = b, a

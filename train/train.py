@@ -13,6 +13,7 @@ import time
 import torch
 import torch.nn.functional as F
 import torch.multiprocessing as mp
+from safetensors.torch import load_file
 
 import parallel
 from corpus import MIX
@@ -127,6 +128,7 @@ def main():
     ap = argparse.ArgumentParser()
     ap.add_argument("--data", required=True, help="token files, with commas")
     ap.add_argument("--out", required=True)
+    ap.add_argument("--init", help="an exported folder to go on from, with fresh optimiser state")
     ap.add_argument("--config", default=os.path.join(HERE, "target.json"))
     ap.add_argument("--minutes", type=float, default=70)
     ap.add_argument("--workers", type=int, default=2)
@@ -146,6 +148,9 @@ def main():
     torch.set_num_threads(1)
     model = Target(Config.load(a.config))
     print("parameters:", sum(p.numel() for p in model.parameters()))
+    if a.init and not os.path.exists(a.out):
+        t = load_file(os.path.join(a.init, "model.safetensors"))
+        model.load_state_dict({n: x.float() for n, x in t.items()})
     sh = parallel.Shared(model, a.workers)
     a.state = {"step": 0, "used": 0.0, "row": 0}
     if os.path.exists(a.out):

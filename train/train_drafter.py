@@ -14,6 +14,7 @@ import torch
 import torch.multiprocessing as mp
 import torch.nn as nn
 import torch.nn.functional as F
+from safetensors.torch import load_file
 
 import parallel
 import selfgen
@@ -137,6 +138,7 @@ def main():
     ap.add_argument("--out", required=True)
     ap.add_argument("--tokenizer")
     ap.add_argument("--self-minutes", type=float, default=4)
+    ap.add_argument("--init", help="an exported drafter folder to go on from")
     ap.add_argument("--minutes", type=float, default=15)
     ap.add_argument("--workers", type=int, default=2)
     ap.add_argument("--rows", type=int, default=6)
@@ -150,7 +152,11 @@ def main():
     if not os.path.exists(a.data):
         selfgen.collect(argparse.Namespace(target=a.target, tokenizer=a.tokenizer, out=a.data, minutes=a.self_minutes,
                                            workers=a.workers, batch=96, seed=5))
-    sh = parallel.Shared(Heads(build_drafter(), build_target(a.target).mtp), a.workers)
+    heads = Heads(build_drafter(), build_target(a.target).mtp)
+    if a.init and not os.path.exists(a.out):
+        t = load_file(os.path.join(a.init, "model.safetensors"))
+        heads.drafter.load_state_dict({n: x.float() for n, x in t.items()})
+    sh = parallel.Shared(heads, a.workers)
     a.state = {"step": 0, "used": 0.0, "row": 0}
     if os.path.exists(a.out):
         d = torch.load(a.out)
