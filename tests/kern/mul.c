@@ -124,15 +124,19 @@ static void against_mathematics(struct check *c, const struct matrix *m,
     }
 }
 
-/* Few rows of very many columns now and then: chunks of tokens. */
+/* Now and then few rows of very many columns, or of more tokens than a chunk
+ * holds. */
 static void sizes(struct check *c, struct matrix *m, size_t *n_tok)
 {
-    *n_tok = below(c, 18);
+    *n_tok = one_in(c, 5) ? 18 + below(c, 25) : below(c, 18);
     m->rows = any_size(c, 90);
     m->cols = any_size(c, 300);
     if (one_in(c, 60)) {
         m->rows = 1 + below(c, 20);
         m->cols = 8000 + below(c, 6000);
+    } else if (one_in(c, 60)) {
+        *n_tok = 150 + below(c, 300);
+        m->rows = any_size(c, 20);
     }
 }
 

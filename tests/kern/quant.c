@@ -117,7 +117,7 @@ static void draw_matrix(struct check *c, struct qmatrix *m)
         memcpy(p, b, d->bytes);
     }
     touched(c, m->blocks);
-    m->w = in_bytes(c, groups * SL_GROUP * m->row_bytes, 1);
+    m->w = in_bytes(c, groups * SL_GROUP * m->row_bytes / 2, 2);
     for (size_t g = 0; g < groups; g++) {
         const void *rows[SL_GROUP] = {NULL};
 
