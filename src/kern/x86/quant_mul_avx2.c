@@ -250,6 +250,15 @@ SL_INLINE void open_block(enum sl_dtype t, struct blk *o,
 
 typedef __m256i sums[MAX_M][G];
 
+/* The value is needed here and now. Without this the compiler, which may add
+ * integers in any order, computes all products first, to add them in pairs, and
+ * runs out of registers. */
+SL_INLINE __m256i keep(__m256i v)
+{
+    __asm__("" : "+x"(v));
+    return v;
+}
+
 /* In 16 bits. */
 SL_INLINE void sum16(size_t m, sums s, const struct blk *w, const int8_t *q,
                      size_t ld, size_t i0, size_t n)
@@ -264,7 +273,7 @@ SL_INLINE void sum16(size_t m, sums s, const struct blk *w, const int8_t *q,
             for (size_t g = 0; g < G; g++) {
                 __m256i p = _mm256_maddubs_epi16(w[g].w[i0 + i], a);
 
-                s[t][g] = i ? _mm256_add_epi16(s[t][g], p) : p;
+                s[t][g] = keep(i ? _mm256_add_epi16(s[t][g], p) : p);
             }
         }
     }
@@ -303,7 +312,7 @@ SL_INLINE void sum8(size_t m, sums s, const struct blk *w, const int8_t *q,
                                                  _mm256_sign_epi8(a, v));
 
                 p = _mm256_madd_epi16(p, one);
-                s[t][g] = i ? _mm256_add_epi32(s[t][g], p) : p;
+                s[t][g] = keep(i ? _mm256_add_epi32(s[t][g], p) : p);
             }
         }
     }
@@ -341,7 +350,7 @@ SL_INLINE void sum_q6(size_t m, sums s, const struct blk *w, const int8_t *q,
                                      _mm256_maddubs_epi16(w[g].w[i + 1], a1));
 
                 p = _mm256_madd_epi16(p, sc[g]);
-                s[t][g] = i ? _mm256_add_epi32(s[t][g], p) : p;
+                s[t][g] = keep(i ? _mm256_add_epi32(s[t][g], p) : p);
             }
         }
     }

@@ -48,7 +48,7 @@ static void NAME(strip)(float *restrict y, size_t ldy, const uint8_t *w,
                         const struct sl_qact *x, size_t t0, size_t t1,
                         size_t c0, size_t c1, size_t rows, size_t cols)
 {
-    struct blk panel[PANEL / 32 * G] SL_UNINIT;
+    struct blk panel[PANEL / 32 * G];
 
     for (size_t c = c0; c < c1; c += PANEL) {
         size_t n = sl_min(PANEL, c1 - c), m;

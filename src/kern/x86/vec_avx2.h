@@ -14,17 +14,6 @@ enum { VEC = 8 }; /* floats of one register */
 
 #define SL_INLINE static inline __attribute__((always_inline))
 
-/* For a buffer that is written before it is read: the hardening flags need not
- * fill it with zeros. */
-#if defined(__has_attribute)
-#if __has_attribute(uninitialized)
-#define SL_UNINIT __attribute__((uninitialized))
-#endif
-#endif
-#ifndef SL_UNINIT
-#define SL_UNINIT
-#endif
-
 /* The first n of eight lanes all ones; n >= 8 gives all. */
 SL_INLINE __m256i first(size_t n)
 {
