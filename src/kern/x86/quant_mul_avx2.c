@@ -97,6 +97,20 @@ SL_INLINE size_t n_sub(enum sl_dtype t)
     return t == SL_Q4_K || t == SL_Q5_K || t == SL_Q6_K ? 8 : 1;
 }
 
+/* Its bytes. */
+SL_INLINE size_t unit_bytes(enum sl_dtype t)
+{
+    const size_t bytes[SL_N_DTYPE] = {[SL_Q8_0] = sizeof(struct sl_q8_0_group),
+                                      [SL_Q6_K] = sizeof(struct sl_q6_k_group),
+                                      [SL_Q5_K] = sizeof(struct sl_q5_k_group),
+                                      [SL_Q4_K] = sizeof(struct sl_q4_k_group),
+                                      [SL_Q4_0] = sizeof(struct sl_q4_0_group),
+                                      [SL_BFP8] = sizeof(struct sl_bfp8_group),
+                                      [SL_BFP4] = sizeof(struct sl_bfp4_group)};
+
+    return bytes[t];
+}
+
 /* The twelve vectors of eight bytes -> eight scales and minima for each row
  * (sl_quant_k_scale, sl_quant_k_min). */
 SL_INLINE void k_scales(struct scales *s, const uint8_t p[12][8])
@@ -115,6 +129,7 @@ SL_INLINE void k_scales(struct scales *s, const uint8_t p[12][8])
     _mm256_storeu_si256((__m256i *)s->m[4], _mm256_or_si256(c4, b4));
 }
 
+/* What the blocks of the unit at p share. */
 SL_INLINE void open_unit(enum sl_dtype t, struct scales *s, const void *p)
 {
     const struct sl_q4_k_group *k = p; /* q5_k begins like q4_k */
@@ -129,58 +144,55 @@ SL_INLINE void open_unit(enum sl_dtype t, struct scales *s, const void *p)
     }
 }
 
-/* Halves of bytes. */
-SL_INLINE void nibbles(__m256i w[8], const uint8_t q[4][8][4])
+/* A vector of halves of bytes. The address of the high halves is made opaque:
+ * else the compiler keeps the low ones' vector for them, in registers that it
+ * does not have. */
+SL_INLINE __m256i nibbles(const uint8_t q[4][8][4], size_t i)
 {
     const __m256i low = _mm256_set1_epi8(15);
+    const void *p = q[i % 4];
 
-    UNROLL
-    for (size_t i = 0; i < 4; i++) {
-        __m256i v = load(q[i]);
-
-        w[i] = _mm256_and_si256(v, low);
-        w[i + 4] = _mm256_and_si256(_mm256_srli_epi16(v, 4), low);
-    }
+    if (i < 4)
+        return _mm256_and_si256(load(p), low);
+    __asm__("" : "+r"(p));
+    return _mm256_and_si256(_mm256_srli_epi16(load(p), 4), low);
 }
 
-/* Bit i of h becomes bit 4 of vector i. */
-SL_INLINE void fifth_bits(__m256i w[8], const void *p)
+/* v shifted so that its bit `from` comes to bit `to`, of every byte. */
+SL_INLINE __m256i move_bit(__m256i v, size_t from, size_t to)
 {
-    const __m256i bit = _mm256_set1_epi8(16);
-    __m256i h = load(p);
-
-    UNROLL
-    for (int i = 0; i < 8; i++) {
-        __m256i v =
-            i < 4 ? _mm256_slli_epi16(h, 4 - i) : _mm256_srli_epi16(h, i - 4);
-
-        w[i] = _mm256_or_si256(w[i], _mm256_and_si256(v, bit));
-    }
+    return from < to ? _mm256_slli_epi16(v, (int)(to - from))
+                     : _mm256_srli_epi16(v, (int)(from - to));
 }
 
-/* Bits 2 i and 2 i + 1 of h become bits 4 and 5 of vector i of four. */
-SL_INLINE void top_bits(__m256i w[4], const void *p)
+/* Vector i of block b of the unit at p: u; 8-bit types: signed, u - 128. */
+SL_INLINE __m256i weight(enum sl_dtype t, const void *p, size_t b, size_t i)
 {
-    const __m256i bits = _mm256_set1_epi8(0x30);
-    __m256i h = load(p);
+    const struct sl_q4_k_group *k4 = p;
+    const struct sl_q5_k_group *k5 = p;
+    const struct sl_q6_k_group *k6 = p;
+    __m256i h;
 
-    UNROLL
-    for (int i = 0; i < 4; i++) {
-        __m256i v = i < 2 ? _mm256_slli_epi16(h, 4 - 2 * i)
-                          : _mm256_srli_epi16(h, 2 * i - 4);
-
-        w[i] = _mm256_or_si256(w[i], _mm256_and_si256(v, bits));
+    if (t == SL_Q8_0)
+        return _mm256_xor_si256(load(((const struct sl_q8_0_group *)p)->q[i]),
+                                _mm256_set1_epi8((char)0x80));
+    if (t == SL_BFP8)
+        return _mm256_xor_si256(load(((const struct sl_bfp8_group *)p)->q[i]),
+                                _mm256_set1_epi8((char)0x80));
+    if (t == SL_Q4_0)
+        return nibbles(((const struct sl_q4_0_group *)p)->q, i);
+    if (t == SL_BFP4)
+        return nibbles(((const struct sl_bfp4_group *)p)->q, i);
+    if (t == SL_Q4_K)
+        return nibbles(k4->q[b], i);
+    if (t == SL_Q5_K) {
+        h = move_bit(load(k5->h[b]), i, 4);
+        h = _mm256_and_si256(h, _mm256_set1_epi8(0x10));
+        return _mm256_or_si256(nibbles(k5->q[b], i), h);
     }
-}
-
-/* Bytes with offset 128 as signed numbers. */
-SL_INLINE void signed_bytes(__m256i w[8], const uint8_t q[8][8][4])
-{
-    const __m256i flip = _mm256_set1_epi8((char)0x80);
-
-    UNROLL
-    for (size_t i = 0; i < 8; i++)
-        w[i] = _mm256_xor_si256(load(q[i]), flip);
+    h = move_bit(load(k6->h[b][i / 4]), 2 * (i % 4), 4);
+    h = _mm256_and_si256(h, _mm256_set1_epi8(0x30));
+    return _mm256_or_si256(nibbles(k6->q[b], i), h);
 }
 
 /* sl_quant_bfp_unit of eight rows */
@@ -191,62 +203,73 @@ SL_INLINE __m256 bfp_unit(const uint8_t e[8], float one)
     return _mm256_mul_ps(_mm256_castsi256_ps(u), _mm256_set1_ps(one));
 }
 
-SL_INLINE void k_block(struct blk *o, const struct scales *s, size_t b)
+/* s0 and s1 of struct blk. */
+SL_INLINE __m256 scale0(enum sl_dtype t, const struct scales *s, const void *p,
+                        size_t b)
 {
-    o->s0 = _mm256_mul_ps(s->d, _mm256_cvtepi32_ps(load_u8(s->sc[b])));
-    o->s1 = _mm256_mul_ps(s->dmin, _mm256_cvtepi32_ps(load_u8(s->m[b])));
+    if (t == SL_Q8_0)
+        return load_f16(((const struct sl_q8_0_group *)p)->d);
+    if (t == SL_Q4_0)
+        return load_f16(((const struct sl_q4_0_group *)p)->d);
+    if (t == SL_BFP8)
+        return bfp_unit(((const struct sl_bfp8_group *)p)->e[0], 0x1p-6f);
+    if (t == SL_BFP4)
+        return bfp_unit(((const struct sl_bfp4_group *)p)->e[0], 0x1p-2f);
+    if (t == SL_Q6_K)
+        return s->d;
+    return _mm256_mul_ps(s->d, _mm256_cvtepi32_ps(load_u8(s->sc[b])));
 }
 
-/* Block b of the unit at p. */
-SL_INLINE void open_block(enum sl_dtype t, struct blk *o,
-                          const struct scales *s, const void *p, size_t b)
+SL_INLINE __m256 scale1(enum sl_dtype t, const struct scales *s, const void *p,
+                        size_t b)
 {
-    if (t == SL_Q4_0) {
-        const struct sl_q4_0_group *g = p;
+    if (t == SL_BFP8)
+        return bfp_unit(((const struct sl_bfp8_group *)p)->e[1], 0x1p-6f);
+    if (t == SL_BFP4)
+        return bfp_unit(((const struct sl_bfp4_group *)p)->e[1], 0x1p-2f);
+    if (t == SL_Q6_K)
+        return _mm256_castsi256_ps(_mm256_cvtepi8_epi16(_mm_loadu_si128(
+            (const __m128i *)(const void *)((const struct sl_q6_k_group *)p)
+                ->sc[b])));
+    if (t == SL_Q4_K || t == SL_Q5_K)
+        return _mm256_mul_ps(s->dmin, _mm256_cvtepi32_ps(load_u8(s->m[b])));
+    return _mm256_setzero_ps(); /* q8_0 and q4_0 have no second one */
+}
 
-        nibbles(o->w, g->q);
-        o->s0 = load_f16(g->d);
-    } else if (t == SL_Q8_0) {
-        const struct sl_q8_0_group *g = p;
+/* Where a block's weights come from, for G groups: unpacked, or packed and
+ * unpacked at each use. Which is a constant where this is inlined. */
+struct from {
+    const struct blk *blk; /* [G], or NULL */
+    const void *unit[G];
+    const struct scales *scales; /* [G] */
+    size_t b;
+};
 
-        signed_bytes(o->w, g->q);
-        o->s0 = load_f16(g->d);
-    } else if (t == SL_Q4_K) {
-        const struct sl_q4_k_group *g = p;
+SL_INLINE __m256i get_w(enum sl_dtype t, const struct from *f, size_t g,
+                        size_t i)
+{
+    return f->blk ? f->blk[g].w[i] : weight(t, f->unit[g], f->b, i);
+}
 
-        nibbles(o->w, g->q[b]);
-        k_block(o, s, b);
-    } else if (t == SL_Q5_K) {
-        const struct sl_q5_k_group *g = p;
+SL_INLINE __m256 get_s0(enum sl_dtype t, const struct from *f, size_t g)
+{
+    return f->blk ? f->blk[g].s0 : scale0(t, &f->scales[g], f->unit[g], f->b);
+}
 
-        nibbles(o->w, g->q[b]);
-        fifth_bits(o->w, g->h[b]);
-        k_block(o, s, b);
-    } else if (t == SL_Q6_K) {
-        const struct sl_q6_k_group *g = p;
-
-        nibbles(o->w, g->q[b]);
-        top_bits(o->w, g->h[b][0]);
-        top_bits(o->w + 4, g->h[b][1]);
-        o->s0 = s->d;
-        o->s1 = _mm256_castsi256_ps(_mm256_cvtepi8_epi16(
-            _mm_loadu_si128((const __m128i *)(const void *)g->sc[b])));
-    } else if (t == SL_BFP8) {
-        const struct sl_bfp8_group *g = p;
-
-        signed_bytes(o->w, g->q);
-        o->s0 = bfp_unit(g->e[0], 0x1p-6f);
-        o->s1 = bfp_unit(g->e[1], 0x1p-6f);
-    } else {
-        const struct sl_bfp4_group *g = p;
-
-        nibbles(o->w, g->q);
-        o->s0 = bfp_unit(g->e[0], 0x1p-2f);
-        o->s1 = bfp_unit(g->e[1], 0x1p-2f);
-    }
+SL_INLINE __m256 get_s1(enum sl_dtype t, const struct from *f, size_t g)
+{
+    return f->blk ? f->blk[g].s1 : scale1(t, &f->scales[g], f->unit[g], f->b);
 }
 
 /* --- sums of integers: vectors i0 to i0 + n - 1, m tokens by G groups --- */
+
+/* Activations from some column on. */
+struct act {
+    const int8_t *q;
+    const float *scale;
+    const int16_t *sum;
+    size_t ld, ld_scale, ld_sum;
+};
 
 typedef __m256i sums[MAX_M][G];
 
@@ -260,18 +283,23 @@ SL_INLINE __m256i keep(__m256i v)
 }
 
 /* In 16 bits. */
-SL_INLINE void sum16(size_t m, sums s, const struct blk *w, const int8_t *q,
-                     size_t ld, size_t i0, size_t n)
+SL_INLINE void sum16(enum sl_dtype type, size_t m, sums s, const struct from *f,
+                     const struct act *x, size_t i0, size_t n)
 {
     UNROLL
     for (size_t i = 0; i < n; i++) {
+        __m256i w[G];
+
+        UNROLL
+        for (size_t g = 0; g < G; g++)
+            w[g] = get_w(type, f, g, i0 + i);
         UNROLL
         for (size_t t = 0; t < m; t++) {
-            __m256i a = spread(q + t * ld + 4 * (i0 + i));
+            __m256i a = spread(x->q + t * x->ld + 4 * (i0 + i));
 
             UNROLL
             for (size_t g = 0; g < G; g++) {
-                __m256i p = _mm256_maddubs_epi16(w[g].w[i0 + i], a);
+                __m256i p = _mm256_maddubs_epi16(w[g], a);
 
                 s[t][g] = keep(i ? _mm256_add_epi16(s[t][g], p) : p);
             }
@@ -280,12 +308,13 @@ SL_INLINE void sum16(size_t m, sums s, const struct blk *w, const int8_t *q,
 }
 
 /* The same, widened. */
-SL_INLINE void sum16_wide(size_t m, sums s, const struct blk *w,
-                          const int8_t *q, size_t ld, size_t i0, size_t n)
+SL_INLINE void sum16_wide(enum sl_dtype type, size_t m, sums s,
+                          const struct from *f, const struct act *x, size_t i0,
+                          size_t n)
 {
     const __m256i one = _mm256_set1_epi16(1);
 
-    sum16(m, s, w, q, ld, i0, n);
+    sum16(type, m, s, f, x, i0, n);
     UNROLL
     for (size_t t = 0; t < m; t++)
         UNROLL
@@ -294,22 +323,26 @@ SL_INLINE void sum16_wide(size_t m, sums s, const struct blk *w,
 }
 
 /* Signed weights: magnitudes, the signs on the activations. */
-SL_INLINE void sum8(size_t m, sums s, const struct blk *w, const int8_t *q,
-                    size_t ld, size_t i0, size_t n)
+SL_INLINE void sum8(enum sl_dtype type, size_t m, sums s, const struct from *f,
+                    const struct act *x, size_t i0, size_t n)
 {
     const __m256i one = _mm256_set1_epi16(1);
 
     UNROLL
     for (size_t i = 0; i < n; i++) {
+        __m256i w[G];
+
+        UNROLL
+        for (size_t g = 0; g < G; g++)
+            w[g] = get_w(type, f, g, i0 + i);
         UNROLL
         for (size_t t = 0; t < m; t++) {
-            __m256i a = spread(q + t * ld + 4 * (i0 + i));
+            __m256i a = spread(x->q + t * x->ld + 4 * (i0 + i));
 
             UNROLL
             for (size_t g = 0; g < G; g++) {
-                __m256i v = w[g].w[i0 + i];
-                __m256i p = _mm256_maddubs_epi16(_mm256_abs_epi8(v),
-                                                 _mm256_sign_epi8(a, v));
+                __m256i p = _mm256_maddubs_epi16(_mm256_abs_epi8(w[g]),
+                                                 _mm256_sign_epi8(a, w[g]));
 
                 p = _mm256_madd_epi16(p, one);
                 s[t][g] = keep(i ? _mm256_add_epi32(s[t][g], p) : p);
@@ -318,36 +351,36 @@ SL_INLINE void sum8(size_t m, sums s, const struct blk *w, const int8_t *q,
     }
 }
 
-/* Two vectors by the scale of their half, for each half. */
-SL_INLINE void sum_q6(size_t m, sums s, const struct blk *w, const int8_t *q,
-                      size_t ld)
+/* Of the pairs of scales in v, the first or the second one twice. */
+SL_INLINE __m256i one_of_two(__m256i v, size_t second)
 {
-    /* From pairs of scales, one of them twice. */
-    const __m256i first_of = _mm256_set1_epi32(0x01000100);
-    const __m256i lanes =
-        _mm256_setr_epi32(0, 0x04040404, 0x08080808, 0x0c0c0c0c, 0, 0x04040404,
-                          0x08080808, 0x0c0c0c0c);
+    return second ? _mm256_blend_epi16(v, _mm256_srli_epi32(v, 16), 0x55)
+                  : _mm256_blend_epi16(v, _mm256_slli_epi32(v, 16), 0xaa);
+}
 
+/* Two vectors by the scale of their sixteen columns, four times. */
+SL_INLINE void sum_q6(enum sl_dtype type, size_t m, sums s,
+                      const struct from *f, const struct act *x)
+{
     UNROLL
     for (size_t i = 0; i < 8; i += 2) {
-        const __m256i half = _mm256_set1_epi8(i < 4 ? 0 : 2);
-        const __m256i pick =
-            _mm256_add_epi8(_mm256_add_epi8(first_of, lanes), half);
-        __m256i sc[G];
+        __m256i sc[G], w[G][2];
 
         UNROLL
-        for (size_t g = 0; g < G; g++)
-            sc[g] = _mm256_shuffle_epi8(_mm256_castps_si256(w[g].s1), pick);
+        for (size_t g = 0; g < G; g++) {
+            w[g][0] = get_w(type, f, g, i);
+            w[g][1] = get_w(type, f, g, i + 1);
+            sc[g] = one_of_two(_mm256_castps_si256(get_s1(type, f, g)), i / 4);
+        }
         UNROLL
         for (size_t t = 0; t < m; t++) {
-            __m256i a0 = spread(q + t * ld + 4 * i);
-            __m256i a1 = spread(q + t * ld + 4 * i + 4);
+            __m256i a0 = spread(x->q + t * x->ld + 4 * i);
+            __m256i a1 = spread(x->q + t * x->ld + 4 * i + 4);
 
             UNROLL
             for (size_t g = 0; g < G; g++) {
-                __m256i p =
-                    _mm256_add_epi16(_mm256_maddubs_epi16(w[g].w[i], a0),
-                                     _mm256_maddubs_epi16(w[g].w[i + 1], a1));
+                __m256i p = _mm256_add_epi16(_mm256_maddubs_epi16(w[g][0], a0),
+                                             _mm256_maddubs_epi16(w[g][1], a1));
 
                 p = _mm256_madd_epi16(p, sc[g]);
                 s[t][g] = keep(i ? _mm256_add_epi32(s[t][g], p) : p);
@@ -357,14 +390,6 @@ SL_INLINE void sum_q6(size_t m, sums s, const struct blk *w, const int8_t *q,
 }
 
 /* --- a block: sums, then what the contract says --- */
-
-/* Activations from some column on. */
-struct act {
-    const int8_t *q;
-    const float *scale;
-    const int16_t *sum;
-    size_t ld, ld_scale, ld_sum;
-};
 
 typedef __m256 accs[MAX_M][G];
 
@@ -386,17 +411,17 @@ SL_INLINE __m256i sums_of(const struct act *x, size_t t)
 
 /* q8_0, q4_0 and q6_k: one scale, a zero point. */
 SL_INLINE void step_zero(enum sl_dtype type, size_t m, accs acc,
-                         const struct blk *w, const struct act *x)
+                         const struct from *f, const struct act *x)
 {
     const __m256i zero = _mm256_set1_epi16(8);
     sums s;
 
     if (type == SL_Q8_0)
-        sum8(m, s, w, x->q, x->ld, 0, 8);
+        sum8(type, m, s, f, x, 0, 8);
     else if (type == SL_Q4_0)
-        sum16_wide(m, s, w, x->q, x->ld, 0, 8);
+        sum16_wide(type, m, s, f, x, 0, 8);
     else
-        sum_q6(m, s, w, x->q, x->ld);
+        sum_q6(type, m, s, f, x);
     UNROLL
     for (size_t t = 0; t < m; t++) {
         __m256 a = scale_of(x, t);
@@ -408,30 +433,30 @@ SL_INLINE void step_zero(enum sl_dtype type, size_t m, accs acc,
             if (type == SL_Q4_0) {
                 i = _mm256_sub_epi32(i, _mm256_madd_epi16(sums_of(x, t), zero));
             } else if (type == SL_Q6_K) {
-                __m256i sc = _mm256_castps_si256(w[g].s1);
+                __m256i sc = _mm256_castps_si256(get_s1(type, f, g));
                 __m256i off = _mm256_madd_epi16(sums_of(x, t), sc);
 
                 i = _mm256_sub_epi32(i, _mm256_slli_epi32(off, 5));
             }
-            acc[t][g] = fma_int(w[g].s0, a, i, acc[t][g]);
+            acc[t][g] = fma_int(get_s0(type, f, g), a, i, acc[t][g]);
         }
     }
 }
 
 /* q4_k and q5_k: a scale and a minimum. */
 SL_INLINE void step_min(enum sl_dtype type, size_t m, accs acc,
-                        const struct blk *w, const struct act *x)
+                        const struct from *f, const struct act *x)
 {
     const __m256i one = _mm256_set1_epi16(1);
     sums s;
 
     if (type == SL_Q4_K) {
-        sum16_wide(m, s, w, x->q, x->ld, 0, 8);
+        sum16_wide(type, m, s, f, x, 0, 8);
     } else {
         sums s1;
 
-        sum16_wide(m, s, w, x->q, x->ld, 0, 4);
-        sum16_wide(m, s1, w, x->q, x->ld, 4, 4);
+        sum16_wide(type, m, s, f, x, 0, 4);
+        sum16_wide(type, m, s1, f, x, 4, 4);
         UNROLL
         for (size_t t = 0; t < m; t++)
             UNROLL
@@ -446,15 +471,15 @@ SL_INLINE void step_min(enum sl_dtype type, size_t m, accs acc,
 
         UNROLL
         for (size_t g = 0; g < G; g++) {
-            acc[t][g] = fma_int(w[g].s0, a, s[t][g], acc[t][g]);
-            acc[t][g] = _mm256_fnmadd_ps(w[g].s1, sum, acc[t][g]);
+            acc[t][g] = fma_int(get_s0(type, f, g), a, s[t][g], acc[t][g]);
+            acc[t][g] = _mm256_fnmadd_ps(get_s1(type, f, g), sum, acc[t][g]);
         }
     }
 }
 
 /* bfp8 and bfp4: a unit for each half. */
 SL_INLINE void step_bfp(enum sl_dtype type, size_t m, accs acc,
-                        const struct blk *w, const struct act *x)
+                        const struct from *f, const struct act *x)
 {
     UNROLL
     for (size_t h = 0; h < 2; h++) {
@@ -462,9 +487,9 @@ SL_INLINE void step_bfp(enum sl_dtype type, size_t m, accs acc,
         sums s;
 
         if (type == SL_BFP8)
-            sum8(m, s, w, x->q, x->ld, 4 * h, 4);
+            sum8(type, m, s, f, x, 4 * h, 4);
         else
-            sum16_wide(m, s, w, x->q, x->ld, 4 * h, 4);
+            sum16_wide(type, m, s, f, x, 4 * h, 4);
         UNROLL
         for (size_t t = 0; t < m; t++) {
             __m256 a = scale_of(x, t);
@@ -476,22 +501,23 @@ SL_INLINE void step_bfp(enum sl_dtype type, size_t m, accs acc,
                 if (type == SL_BFP4)
                     i = _mm256_sub_epi32(
                         i, _mm256_madd_epi16(sums_of(x, t), zero));
-                acc[t][g] = fma_int(h ? w[g].s1 : w[g].s0, a, i, acc[t][g]);
+                acc[t][g] = fma_int(h ? get_s1(type, f, g) : get_s0(type, f, g),
+                                    a, i, acc[t][g]);
             }
         }
     }
 }
 
 /* 32 columns, m tokens, G groups; x moves on to the next block. */
-SL_INLINE void step(enum sl_dtype type, size_t m, accs acc, const struct blk *w,
-                    struct act *x)
+SL_INLINE void step(enum sl_dtype type, size_t m, accs acc,
+                    const struct from *f, struct act *x)
 {
     if (type == SL_Q4_K || type == SL_Q5_K)
-        step_min(type, m, acc, w, x);
+        step_min(type, m, acc, f, x);
     else if (type == SL_BFP8 || type == SL_BFP4)
-        step_bfp(type, m, acc, w, x);
+        step_bfp(type, m, acc, f, x);
     else
-        step_zero(type, m, acc, w, x);
+        step_zero(type, m, acc, f, x);
     x->q += 32;
     x->scale += 1;
     x->sum += 2;
@@ -528,20 +554,6 @@ SL_INLINE void start(size_t m, const struct out *o, accs acc, bool from_y)
                         : _mm256_setzero_ps();
 }
 
-/* Bytes of 32 columns, or of a unit, of one group. */
-SL_INLINE size_t unit_bytes(enum sl_dtype t)
-{
-    const size_t bytes[SL_N_DTYPE] = {[SL_Q8_0] = sizeof(struct sl_q8_0_group),
-                                      [SL_Q6_K] = sizeof(struct sl_q6_k_group),
-                                      [SL_Q5_K] = sizeof(struct sl_q5_k_group),
-                                      [SL_Q4_K] = sizeof(struct sl_q4_k_group),
-                                      [SL_Q4_0] = sizeof(struct sl_q4_0_group),
-                                      [SL_BFP8] = sizeof(struct sl_bfp8_group),
-                                      [SL_BFP4] = sizeof(struct sl_bfp4_group)};
-
-    return bytes[t];
-}
-
 /* Ask for `bytes` that lie AHEAD of p, on the way of a group that ends at
  * `end`; the group after next follows it there. */
 SL_INLINE void fetch(const uint8_t *p, size_t bytes, const uint8_t *end,
@@ -566,21 +578,21 @@ SL_INLINE void direct(enum sl_dtype type, size_t m, const struct out *o,
     start(m, o, acc, false);
     for (size_t u = 0; u < units; u++) {
         struct scales s[G];
+        struct from f = {.scales = s};
 
+        UNROLL
         for (size_t g = 0; g < G; g++) {
-            const uint8_t *p = w + g * group_bytes;
-
-            open_unit(type, &s[g], p + u * bytes);
-            fetch(p + u * bytes, bytes, p + group_bytes, group_bytes);
+            f.unit[g] = w + g * group_bytes + u * bytes;
+            open_unit(type, &s[g], f.unit[g]);
         }
-        for (size_t b = 0; b < sub; b++) {
-            struct blk v[G];
+        for (; f.b < sub; f.b++) {
+            const size_t part = bytes / sub, at = u * bytes + f.b * part;
 
             UNROLL
             for (size_t g = 0; g < G; g++)
-                open_block(type, &v[g], &s[g], w + g * group_bytes + u * bytes,
-                           b);
-            step(type, m, acc, v, &x);
+                fetch(w + g * group_bytes + at, part, w + (g + 1) * group_bytes,
+                      group_bytes);
+            step(type, m, acc, &f, &x);
         }
     }
     store(m, o, acc);
@@ -591,12 +603,24 @@ SL_INLINE void tile(enum sl_dtype type, size_t m, const struct out *o,
                     const struct blk *panel, struct act x, size_t cols,
                     bool from_y)
 {
+    struct from f = {.blk = panel};
     accs acc;
 
     start(m, o, acc, from_y);
-    for (size_t b = 0; b < cols / 32; b++)
-        step(type, m, acc, panel + b * G, &x);
+    for (size_t b = 0; b < cols / 32; b++, f.blk += G)
+        step(type, m, acc, &f, &x);
     store(m, o, acc);
+}
+
+/* Block b of the unit at p. */
+SL_INLINE void unpack_block(enum sl_dtype type, struct blk *o,
+                            const struct scales *s, const void *p, size_t b)
+{
+    UNROLL
+    for (size_t i = 0; i < 8; i++)
+        o->w[i] = weight(type, p, b, i);
+    o->s0 = scale0(type, s, p, b);
+    o->s1 = scale1(type, s, p, b);
 }
 
 /* Columns c0 to c0 + n - 1 of G groups; a missing group is zeros. */
@@ -620,7 +644,7 @@ SL_INLINE void unpack(enum sl_dtype type, struct blk *panel, const uint8_t *w,
             }
             open_unit(type, &s, p);
             for (size_t i = 0; i < sub; i++)
-                open_block(type, &panel[(b + i) * G + g], &s, p, i);
+                unpack_block(type, &panel[(b + i) * G + g], &s, p, i);
         }
     }
 }
