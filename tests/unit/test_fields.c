@@ -1,0 +1,221 @@
+/* The fields of a request: what is taken, what is refused and by which name.
+ * Each case is a body; the server's end-to-end tests send more of them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+
+#include "server/json_in.h"
+#include "server/json_out.h"
+#include "server/keys.h"
+#include "server/request.h"
+
+#define P SL_REQUEST_COMPLETION
+#define C SL_REQUEST_CHAT
+
+/* 0, or the status of the refusal. */
+static int read_request(struct sl_request *q, enum sl_request_kind kind,
+                        const char *body, struct sl_refusal *r)
+{
+    json_t *root = NULL;
+    char *text = strdup(body);
+
+    *r = (struct sl_refusal){0};
+    *q = (struct sl_request){0};
+    if (!sl_json_in(&root, text, strlen(text), r))
+        (void)sl_request_init(q, kind, root, r);
+    free(text);
+    return r->status;
+}
+
+static void lenient(void **state)
+{
+    struct sl_refusal r;
+    struct sl_request q;
+
+    (void)state;
+    assert_int_equal(
+        read_request(&q, P,
+                     "{\"prompt\": \"a\", \"max_tokens\": \"12\", \"n\": 2.0,"
+                     "\"temperature\": \"0.5\", \"top_k\": 5e0, \"seed\": -1,"
+                     "\"stop\": [null, \"x\"], \"logprobs\": null,"
+                     "\"logit_bias\": {\"7\": 500, \"8\": \"-1\"},"
+                     "\"stop_token_ids\": [\"3\"], \"whatever\": {}}",
+                     &r),
+        0);
+    assert_true(q.max_tokens.has && q.max_tokens.v == 12);
+    assert_true(q.n.has && q.n.v == 2);
+    assert_true(q.temperature.has && q.temperature.v == 0.5);
+    assert_true(q.top_k.has && q.top_k.v == 5);
+    assert_false(q.seed.has);
+    assert_false(q.logprobs.has);
+    assert_int_equal(q.n_stop, 1);
+    assert_string_equal(q.stop[0], "x");
+    assert_int_equal(q.n_bias, 2);
+    assert_true(q.bias[0] == 100 && q.bias[1] == -1);
+    assert_int_equal(q.n_stop_ids, 1);
+    assert_int_equal(q.stop_ids[0], 3);
+    assert_int_equal(q.n_prompt, 1);
+    sl_request_deinit(&q);
+    assert_int_equal(read_request(&q, P, "{\"prompt\": [[1, 2], [3]],"
+                                         "\"max_completion_tokens\": 4,"
+                                         "\"max_tokens\": 9}",
+                                  &r),
+                     0);
+    assert_int_equal(q.n_prompt, 2);
+    assert_null(q.prompt[0].text);
+    assert_int_equal(q.max_tokens.v, 4);
+    sl_request_deinit(&q);
+}
+
+static const struct {
+    enum sl_request_kind kind;
+    const char *fields; /* beside the prompt or the messages */
+    const char *param;
+} refused[] = {
+    {P, "\"temperature\": true", "temperature"},
+    {P, "\"temperature\": 2.01", "temperature"},
+    {P, "\"top_p\": 0", "top_p"},
+    {P, "\"n\": 129", "n"},
+    {P, "\"max_tokens\": 0", "max_tokens"},
+    {P, "\"max_tokens\": 1.5", "max_tokens"},
+    {P, "\"logprobs\": 21", "logprobs"},
+    {P, "\"logprobs\": true", "logprobs"},
+    {P, "\"stop\": \"\"", "stop"},
+    {P, "\"stop\": [\"a\", 1]", "stop[1]"},
+    {P, "\"stop\": \"a\\u0000b\"", "stop"},
+    {P, "\"logit_bias\": {\"x\": 1}", "logit_bias.x"},
+    {P, "\"logit_bias\": {\"1\": true}", "logit_bias.1"},
+    {P, "\"stream_options\": {}", "stream_options"},
+    {P, "\"stream\": true, \"stream_options\": {\"include_usage\": 1}",
+     "stream_options.include_usage"},
+    {P, "\"suffix\": \"x\"", "suffix"},
+    {P, "\"best_of\": 2", "best_of"},
+    {P, "\"echo\": true, \"logprobs\": 1", "echo"},
+    {C, "\"logprobs\": 1", "logprobs"},
+    {C, "\"top_logprobs\": 1", "top_logprobs"},
+    {C, "\"tools\": []", "tools"},
+    {C, "\"tools\": [{\"type\": \"x\"}]", "tools[0]"},
+    {C, "\"tools\": [{\"type\": \"function\", \"function\": {\"name\": \"a\"}},"
+        "{\"type\": \"function\", \"function\": {\"name\": \"a\"}}]",
+     "tools[1]"},
+    {C, "\"tool_choice\": \"auto\"", "tool_choice"},
+    {C, "\"reasoning\": {\"effort\": \"no\"}", "reasoning_effort"},
+    {C, "\"response_format\": {\"type\": \"json_schema\"}", "response_format"},
+    {C, "\"continue_final_message\": true", "continue_final_message"},
+    {C, "\"chat_template_kwargs\": 1", "chat_template_kwargs"},
+    {C, "\"functions\": []", "functions"},
+};
+
+static void refusals(void **state)
+{
+    struct sl_refusal r;
+    struct sl_request q;
+    char body[1000];
+
+    (void)state;
+    for (size_t i = 0; i < SL_COUNTOF(refused); i++) {
+        snprintf(body, sizeof(body), "{%s, %s}",
+                 refused[i].kind == P
+                     ? "\"prompt\": \"a\""
+                     : "\"messages\": [{\"role\": \"user\", \"content\": \"\"}]",
+                 refused[i].fields);
+        if (read_request(&q, refused[i].kind, body, &r) != 400 ||
+            strcmp(r.param, refused[i].param))
+            fail_msg("%s: %d %s %s", body, r.status, r.param, r.message);
+        assert_true(strlen(r.message) > 10);
+        sl_request_deinit(&q);
+    }
+}
+
+static void template_variables(void **state)
+{
+    struct sl_refusal r;
+    struct sl_request q;
+
+    (void)state;
+    assert_int_equal(
+        read_request(&q, C,
+                     "{\"messages\": [{\"role\": \"user\", \"content\": \"\"}],"
+                     "\"reasoning_effort\": \"none\","
+                     "\"chat_template_kwargs\": {\"a\": 1}}",
+                     &r),
+        0);
+    assert_true(json_is_false(json_object_get(q.kwargs, "enable_thinking")));
+    assert_int_equal(json_integer_value(json_object_get(q.kwargs, "a")), 1);
+    sl_request_deinit(&q);
+}
+
+static void json(void **state)
+{
+    struct sl_refusal r = {0};
+    json_t *j = NULL;
+    char lone[] = "\xef\xbb\xbf{\"a\":\"\\ud83d x\",\"b\":\"\\ud83d\\ude00\","
+                  "\"c\":\"\\\\ud800\",\"a2\":1,\"a2\":2}";
+    char deep[400] = "";
+
+    (void)state;
+    assert_int_equal(sl_json_in(&j, lone, strlen(lone), &r), 0);
+    assert_string_equal(json_string_value(json_object_get(j, "a")),
+                        "\xef\xbf\xbd x");
+    assert_string_equal(json_string_value(json_object_get(j, "b")),
+                        "\xf0\x9f\x98\x80");
+    assert_string_equal(json_string_value(json_object_get(j, "c")), "\\ud800");
+    assert_int_equal(json_integer_value(json_object_get(j, "a2")), 2);
+    json_decref(j);
+    memset(deep, '[', 200);
+    memset(deep + 200, ']', 199);
+    assert_int_equal(sl_json_in(&j, deep, strlen(deep), &r), -1);
+    assert_int_equal(r.status, 400);
+}
+
+static void numbers(void **state)
+{
+    static const struct {
+        double x;
+        const char *want;
+    } cases[] = {{0, "0.0"},     {1, "1.0"},      {-0.1f, "-0.1"},
+                 {1e-20f, "1e-20"}, {-INFINITY, "-9999.0"}};
+    struct sl_buf b;
+
+    (void)state;
+    sl_buf_init(&b, 1000);
+    for (size_t i = 0; i < SL_COUNTOF(cases); i++) {
+        sl_buf_reset(&b);
+        sl_json_put_float(&b, (float)cases[i].x);
+        assert_string_equal(b.p, cases[i].want);
+    }
+    sl_buf_reset(&b);
+    sl_json_put_str(&b, "a\n\"\\\x01\xff\xc3\xa9", 8);
+    assert_string_equal(b.p, "\"a\\n\\\"\\\\\\u0001\xef\xbf\xbd\xc3\xa9\"");
+    sl_buf_deinit(&b);
+}
+
+static void keys(void **state)
+{
+    static const char *const key[] = {"one", "two"};
+
+    (void)state;
+    assert_true(sl_keys_allow(key, 2, "Bearer two", NULL));
+    assert_true(sl_keys_allow(key, 2, "bEARER  one", NULL));
+    assert_true(sl_keys_allow(key, 2, NULL, "one"));
+    assert_false(sl_keys_allow(key, 2, "Bearer three", NULL));
+    assert_false(sl_keys_allow(key, 2, "Basic one", NULL));
+    assert_false(sl_keys_allow(key, 2, NULL, NULL));
+    assert_false(sl_keys_allow(key, 2, "Bearer ", NULL));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lenient),  cmocka_unit_test(refusals),
+        cmocka_unit_test(template_variables),
+        cmocka_unit_test(json),     cmocka_unit_test(numbers),
+        cmocka_unit_test(keys),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
