@@ -394,13 +394,18 @@ static void gather(struct sl_choice *c, const struct sl_parse_event *e)
     }
 }
 
+static bool hides_reasoning(const struct sl_task *t)
+{
+    return is_chat(t) && t->q.include_reasoning.has &&
+           !t->q.include_reasoning.v;
+}
+
 static void say(struct sl_choice *c, const struct sl_parse_event *e)
 {
-    bool hide = e->kind == SL_PARSE_REASONING &&
-                c->t->q.include_reasoning.has && !c->t->q.include_reasoning.v;
     struct sl_buf *b;
 
-    if (hide || e->kind == SL_PARSE_DONE)
+    if (e->kind == SL_PARSE_DONE ||
+        (e->kind == SL_PARSE_REASONING && hides_reasoning(c->t)))
         return;
     if (!c->t->q.stream.v) {
         gather(c, e);
@@ -485,7 +490,8 @@ void sl_answer_piece(struct sl_choice *c, const struct sl_piece *p)
 {
     c->n_out = p->n_output;
     c->n_cached = p->n_cached;
-    note_logprobs(c, p);
+    if (!(hides_reasoning(c->t) && sl_parse_is_reasoning(c->parse)))
+        note_logprobs(c, p);
     if (is_chat(c->t))
         chat_piece(c, p);
     else

@@ -208,7 +208,7 @@ static void on_wake(void *ctx)
 
     /* Pairs with the exchange of the loop. */
     atomic_store_explicit(&c->ready, true, memory_order_release);
-    sl_work_wake(c->t->s->work);
+    sl_work_wake(c->t->s->reaper); /* lives longer than any generation */
 }
 
 static uint32_t n_output(const struct sl_task *t, size_t n_prompt)

@@ -146,7 +146,6 @@ void sl_work_close(struct sl_work **pw)
 {
     struct sl_work *w = *pw;
 
-    *pw = NULL;
     if (!w)
         return;
     sl_lock(&w->mu);
@@ -155,6 +154,7 @@ void sl_work_close(struct sl_work **pw)
     sl_unlock(&w->mu);
     while (w->n_thread > 0)
         sl_thread_join(&w->thread[--w->n_thread]);
+    *pw = NULL; /* jobs may have called sl_work_wake up to here */
     finish(w);
     if (w->ev)
         event_free(w->ev);
