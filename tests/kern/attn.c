@@ -138,7 +138,7 @@ static void query_mathematics(struct check *c, const struct sl_attn *a,
                               enum sl_dtype type, size_t t)
 {
     double e[SL_KV_BLOCK], off[SL_KV_BLOCK];
-    double max = -INFINITY, max_err = 0, l = 0, l_err = 0;
+    double max = (double)-INFINITY, max_err = 0, l = 0, l_err = 0;
     double m = (double)a->m[t];
     size_t n = a->n_valid[t];
 

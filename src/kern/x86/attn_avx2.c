@@ -101,31 +101,33 @@ SL_INLINE void score(enum sl_dtype type, size_t nq, size_t nt,
     float *s = a->scratch + t0 * SL_KV_BLOCK + i * SL_TILE;
     __m256 acc[MAX_Q][2 * MAX_TILES], qd[MAX_Q];
 
-#pragma GCC unroll 4
-    for (size_t t = 0; t < nq; t++)
-#pragma GCC unroll 8
+    UNROLL
+    for (size_t t = 0; t < nq; t++) {
+        UNROLL
         for (size_t h = 0; h < 2 * nt; h++)
             acc[t][h] = _mm256_setzero_ps();
+    }
     for (size_t d = 0; d < a->dim; d++) {
-#pragma GCC unroll 4
+        UNROLL
         for (size_t t = 0; t < nq; t++)
             qd[t] = _mm256_broadcast_ss(q + t * a->ld_q + d);
-#pragma GCC unroll 8
+        UNROLL
         for (size_t h = 0; h < 2 * nt; h++) {
             __m256 kd = elements(
                 type, page, k + (h / 2 * a->dim + d) * SL_TILE + h % 2 * VEC);
 
-#pragma GCC unroll 4
+            UNROLL
             for (size_t t = 0; t < nq; t++)
                 acc[t][h] = _mm256_fmadd_ps(qd[t], kd, acc[t][h]);
         }
     }
-#pragma GCC unroll 4
-    for (size_t t = 0; t < nq; t++)
-#pragma GCC unroll 8
+    UNROLL
+    for (size_t t = 0; t < nq; t++) {
+        UNROLL
         for (size_t h = 0; h < 2 * nt; h++)
             _mm256_storeu_ps(s + t * SL_KV_BLOCK + h * VEC,
                              _mm256_mul_ps(acc[t][h], set(a->scale)));
+    }
 }
 
 /* Against all tiles that hold the first n positions. */
@@ -153,29 +155,31 @@ SL_INLINE void mix(enum sl_dtype type, size_t nq, size_t nv,
     float *o = a->o + t0 * a->dim + d;
     __m256 acc[MAX_Q][MAX_V], ep[MAX_Q];
 
-#pragma GCC unroll 4
-    for (size_t t = 0; t < nq; t++)
-#pragma GCC unroll 8
+    UNROLL
+    for (size_t t = 0; t < nq; t++) {
+        UNROLL
         for (size_t j = 0; j < nv; j++)
             acc[t][j] = _mm256_loadu_ps(o + t * a->dim + j * VEC);
+    }
     for (size_t p = p0; p < p1; p++) {
-#pragma GCC unroll 4
+        UNROLL
         for (size_t t = 0; t < nq; t++)
             ep[t] = _mm256_broadcast_ss(e + t * SL_KV_BLOCK + p);
-#pragma GCC unroll 8
+        UNROLL
         for (size_t j = 0; j < nv; j++) {
             __m256 vp = elements(type, page, (p - base) * a->dim + d + j * VEC);
 
-#pragma GCC unroll 4
+            UNROLL
             for (size_t t = 0; t < nq; t++)
                 acc[t][j] = _mm256_fmadd_ps(ep[t], vp, acc[t][j]);
         }
     }
-#pragma GCC unroll 4
-    for (size_t t = 0; t < nq; t++)
-#pragma GCC unroll 8
+    UNROLL
+    for (size_t t = 0; t < nq; t++) {
+        UNROLL
         for (size_t j = 0; j < nv; j++)
             _mm256_storeu_ps(o + t * a->dim + j * VEC, acc[t][j]);
+    }
 }
 
 /* All dimensions for p0 <= p < p1, a few positions at a time: so the values are

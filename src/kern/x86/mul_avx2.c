@@ -93,7 +93,7 @@ SL_INLINE __m256 weights(enum sl_dtype type, const void *w, size_t i,
 SL_INLINE void scales(enum sl_dtype type, size_t g, const struct part *p,
                       size_t c, __m256 *s)
 {
-#pragma GCC unroll 4
+    UNROLL
     for (size_t i = 0; i < g; i++)
         s[i] = type == SL_FP8 ? _mm256_broadcast_ss(p->scale + i * p->ld_scale +
                                                     c / SL_FP8_BLOCK)
@@ -107,14 +107,14 @@ SL_INLINE void column(enum sl_dtype type, size_t m, size_t g,
 {
     __m256 v[MAX_G];
 
-#pragma GCC unroll 4
+    UNROLL
     for (size_t i = 0; i < g; i++)
         v[i] = weights(type, p->w, i * p->ld_w + c * SL_GROUP, s[i]);
-#pragma GCC unroll 6
+    UNROLL
     for (size_t t = 0; t < m; t++) {
         __m256 x = _mm256_broadcast_ss(p->x + t * p->ldx + c);
 
-#pragma GCC unroll 4
+        UNROLL
         for (size_t i = 0; i < g; i++)
             acc[t][i] = _mm256_fmadd_ps(v[i], x, acc[t][i]);
     }
@@ -132,12 +132,12 @@ SL_INLINE void columns(enum sl_dtype type, size_t m, size_t g,
 
     scales(type, g, p, c0, s);
     for (; m <= PREFETCH_M && c + line <= c1; c += line) {
-#pragma GCC unroll 4
+        UNROLL
         for (size_t i = 0; i < g; i++)
             _mm_prefetch(p->w + PREFETCH_BYTES +
                              (i * p->ld_w + c * SL_GROUP) * element_bytes(type),
                          _MM_HINT_T0);
-#pragma GCC unroll 8
+        UNROLL
         for (size_t j = 0; j < line; j++)
             column(type, m, g, p, c + j, s, acc);
     }
@@ -152,23 +152,25 @@ SL_INLINE void block(enum sl_dtype type, size_t m, size_t g, bool resume,
     __m256 acc[MAX_M][MAX_G];
     size_t c = 0;
 
-#pragma GCC unroll 6
-    for (size_t t = 0; t < m; t++)
-#pragma GCC unroll 4
+    UNROLL
+    for (size_t t = 0; t < m; t++) {
+        UNROLL
         for (size_t i = 0; i < g; i++)
             acc[t][i] = resume ? load_n(p->y + t * p->ldy + i * SL_GROUP,
                                         p->rows - i * SL_GROUP)
                                : _mm256_setzero_ps();
+    }
     for (size_t end; c < p->cols; c = end) { /* once where there is no scale */
         end = type == SL_FP8 ? sl_min(c + SL_FP8_BLOCK, p->cols) : p->cols;
         columns(type, m, g, p, c, end, acc);
     }
-#pragma GCC unroll 6
-    for (size_t t = 0; t < m; t++)
-#pragma GCC unroll 4
+    UNROLL
+    for (size_t t = 0; t < m; t++) {
+        UNROLL
         for (size_t i = 0; i < g; i++)
             store_n(p->y + t * p->ldy + i * SL_GROUP, acc[t][i],
                     p->rows - i * SL_GROUP);
+    }
 }
 
 /* p without its first g groups. */

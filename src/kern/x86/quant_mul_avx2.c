@@ -46,8 +46,6 @@ enum {
     AHEAD = 1024, /* bytes that weights are asked for before their use */
 };
 
-#define UNROLL _Pragma("GCC unroll 8")
-
 /* 32 columns of a group. */
 struct blk {
     __m256i w[8]; /* u; 8-bit types: signed, u - 128 */

@@ -87,7 +87,7 @@ static void NAME(mulq)(float *restrict y, size_t ldy, const void *restrict w,
                 NAME(direct)(n_tok, &o, p, &a, cols);
             else
                 NAME(strip)
-                (y + r, ldy, p, x, 0, n_tok, 0, cols, rows - r, cols);
+            (y + r, ldy, p, x, 0, n_tok, 0, cols, rows - r, cols);
         }
         return;
     }
@@ -95,9 +95,8 @@ static void NAME(mulq)(float *restrict y, size_t ldy, const void *restrict w,
         for (size_t c = 0; c < sl_max(cols, 1); c += span)
             for (size_t r = 0; r < rows; r += step)
                 NAME(strip)
-                (y + r, ldy, (const uint8_t *)w + r / SL_GROUP * group_bytes, x,
-                 t, sl_min(t + chunk, n_tok), c, sl_min(c + span, cols),
-                 rows - r, cols);
+    (y + r, ldy, (const uint8_t *)w + r / SL_GROUP * group_bytes, x, t,
+     sl_min(t + chunk, n_tok), c, sl_min(c + span, cols), rows - r, cols);
 }
 
 #undef TYPE
