@@ -12,6 +12,7 @@
 #include "base/num.h"
 #include "check.h"
 #include "kern/math.h"
+#include "kern/quant.h"
 
 enum {
     MAX_THREADS = 64,
@@ -34,6 +35,7 @@ struct job {
     double macs, bytes;       /* of one run; 0: not printed */
     const void *w;
     float *x, *y, *z;
+    struct sl_qact q; /* x for quantised weights */
 };
 
 static void *map(size_t bytes)
@@ -64,6 +66,31 @@ static void *weights(size_t bytes)
     for (size_t i = 0; i < bytes; i++)
         p[i] = (uint8_t)(i % 4 == 3 ? 0x3c : i % 2 ? 0x3d : i * 37 % 97);
     return p;
+}
+
+/* x, [n_tok][cols], as int8. */
+static struct sl_qact quantised(const float *x, size_t n_tok, size_t cols)
+{
+    size_t n = n_tok * cols;
+    int8_t *q = map(n + 1);
+    float *scale = map(n / SL_QBLOCK * sizeof(*scale) + 1);
+    int16_t *sum = map(n / SL_QBLOCK * 2 * sizeof(*sum) + 1);
+    struct sl_kern k;
+
+    sl_kern_init(&k, SL_CPU_ALL);
+    k.quant_act(q, scale, sum, x, n);
+    return (struct sl_qact){.q = q, .scale = scale, .sum = sum, .ld = cols};
+}
+
+/* Exponents of bfp that make no denormals. */
+static void tame_bfp(enum sl_dtype t, uint8_t *w, size_t bytes)
+{
+    size_t step = t == SL_BFP8   ? sizeof(struct sl_bfp8_group)
+                  : t == SL_BFP4 ? sizeof(struct sl_bfp4_group)
+                                 : 0;
+
+    for (size_t i = 0; step && i + step <= bytes; i += step)
+        memset(w + i, 120, 2 * SL_GROUP);
 }
 
 /* Seconds that this thread has computed: on a busy machine the clock on the
@@ -106,6 +133,11 @@ static void run_mul(const struct job *j, const struct sl_kern *k)
 {
     k->mul[j->type](j->y, j->rows, j->w, j->z, j->x, j->cols, j->n_tok, j->rows,
                     j->cols);
+}
+
+static void run_mulq(const struct job *j, const struct sl_kern *k)
+{
+    k->mulq[j->type](j->y, j->rows, j->w, &j->q, j->n_tok, j->rows, j->cols);
 }
 
 static void run_norm(const struct job *j, const struct sl_kern *k)
@@ -247,6 +279,7 @@ static void report_mul(enum sl_dtype type, size_t n_tok, size_t rows,
                        const struct sl_kern *fast)
 {
     size_t bytes = sl_dtype_bytes(type, rows * cols);
+    uint8_t *w;
     struct job j = {.name = "mul",
                     .run = run_mul,
                     .type = type,
@@ -256,10 +289,16 @@ static void report_mul(enum sl_dtype type, size_t n_tok, size_t rows,
                     .macs = (double)(n_tok * rows * cols),
                     .bytes = (double)bytes};
 
-    j.w = weights(bytes);
+    w = weights(bytes);
+    tame_bfp(type, w, bytes);
+    j.w = w;
     j.z = floats(rows * cols / 64 + 1);
     j.x = floats(n_tok * cols);
     j.y = map(n_tok * rows * sizeof(float));
+    if (fast->mulq[type]) {
+        j.run = run_mulq;
+        j.q = quantised(j.x, n_tok, cols);
+    }
     report(&j, ref, fast);
     munmap(j.x, n_tok * cols * sizeof(float) + 1);
     munmap(j.y, n_tok * rows * sizeof(float));
@@ -417,6 +456,10 @@ static void bench_stream(const struct sl_kern *k, enum sl_dtype type,
         j->x = floats(n_tok * cols);
         j->y = map(n_tok * j->rows * sizeof(float));
         j->z = floats(j->rows * cols / 512 + 1);
+        if (k->mulq[type]) {
+            j->run = run_mulq;
+            j->q = quantised(j->x, n_tok, cols);
+        }
         mul[i].k = k;
         probe[i] = mul[i];
         probe[i].job.name = NULL;
@@ -438,6 +481,7 @@ int bench(const char *arg)
 {
     struct sl_kern ref, fast;
     struct sl_err err;
+    static const size_t q_tok[] = {1, 4, 8, 16, 256};
     int64_t n_threads = 2;
     char *big = weights(BIG_BYTES);
 
@@ -455,6 +499,14 @@ int bench(const char *arg)
         bench_stream(&fast, SL_BF16, 4, 1024, n, big);
         bench_stream(&fast, SL_F32, 1, 1024, n, big);
         bench_stream(&fast, SL_FP8, 1, 1024, n, big);
+        bench_stream(&fast, SL_Q8_0, 1, 1024, n, big);
+        bench_stream(&fast, SL_Q6_K, 1, 1024, n, big);
+        bench_stream(&fast, SL_Q5_K, 1, 1024, n, big);
+        bench_stream(&fast, SL_Q4_K, 1, 1024, n, big);
+        bench_stream(&fast, SL_Q4_K, 4, 1024, n, big);
+        bench_stream(&fast, SL_Q4_K, 8, 1024, n, big);
+        bench_stream(&fast, SL_Q4_0, 1, 1024, n, big);
+        bench_stream(&fast, SL_Q4_0, 4, 1024, n, big);
     }
     for (size_t m = 1; m <= 8; m++)
         report_mul(SL_BF16, m, 32, 1024, &ref, &fast);
@@ -466,6 +518,10 @@ int bench(const char *arg)
     report_mul(SL_BF16, 512, 32, 3584, &ref, &fast);
     report_mul(SL_F32, 512, 32, 1024, &ref, &fast);
     report_mul(SL_FP8, 512, 128, 1024, &ref, &fast);
+    for (int t = SL_Q8_0; t <= SL_BFP4; t++)
+        for (size_t i = 0; i < SL_COUNTOF(q_tok); i++)
+            report_mul((enum sl_dtype)t, q_tok[i], 128, 1024, &ref, &fast);
+    report_mul(SL_Q4_K, 512, 32, 3584, &ref, &fast);
     bench_small(&ref, &fast);
     return 0;
 }
