@@ -144,6 +144,8 @@ static void refusals(void **state)
         {"{{ {}.a.b }}", SL_EARG, "'dict object' has no attribute 'a'"},
         {"\n{{ 1 // 0 }}", SL_EARG, "line 2, column 6: division by zero"},
         {"{{ raise_exception('no ' ~ 1) }}", SL_EARG, "no 1"},
+        /* What failed was once looked into by the expression around it. */
+        {"{{ not 1|list|string }}", SL_EARG, "not iterable"},
         {"{{ 9223372036854775807 + 1 }}", SL_EUNSUP, "63 bits"},
         {"{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", SL_EARG,
          "nests deeper"},
