@@ -143,7 +143,7 @@ def dummy_weights():
                 "--max-tokens", "5", "--ignore-eos", "--json")
         check(r.rc == 0 and len(json.loads(r.out)["ids"]) == 5, r)
         r = Run("run", d, "any words")
-        check(r.refused(4, "safetensors"), r)
+        check(r.refused(4, "tokenizer.json"), r)
 
 
 # ---------------------------------------------------------- messages
