@@ -19,13 +19,13 @@
  * Integers are exact, so none of this is in the contract; the fused
  * multiply-adds at the end of a block are, and they are the same everywhere.
  *
- * Two ways through a matrix. For up to MAX_M tokens weights are unpacked in
- * registers and used at once (`direct`): this is where memory is the limit. For
- * more, a panel of two groups is unpacked into the first-level cache, and all
- * tokens pass over it in blocks of MAX_M (`tile`). Both do a block of columns
- * by the same function, `step`: MAX_M tokens by two groups, so that a vector of
- * weights serves MAX_M products and a broadcast two. Between panels the
- * accumulators rest in y.
+ * Two ways through a matrix. For up to MAX_DIRECT tokens weights are unpacked
+ * in registers and used at once (`direct`): this is where memory is the limit.
+ * For more, a panel of two groups is unpacked into the first-level cache, and
+ * all tokens pass over it in blocks of MAX_M (`tile`). Both do a block of
+ * columns by the same function, `step`: MAX_M tokens by two groups, so that a
+ * vector of weights serves MAX_M products and a broadcast two. Between panels
+ * the accumulators rest in y.
  */
 #include <immintrin.h>
 
@@ -34,8 +34,12 @@
 #include "kern/x86/x86.h"
 
 enum {
-    G = 2,     /* groups of eight rows at a time */
+    G = 2,                /* groups of eight rows at a time */
+    STRIP = G * SL_GROUP, /* output rows of them */
     MAX_M = 4, /* tokens at a time: 4 x 2 sums, 2 weights, 1 broadcast */
+    /* Tokens up to which weights are unpacked at each use, twice for more than
+     * MAX_M: 7 % faster than a panel at eight. */
+    MAX_DIRECT = 8,
     /* Columns of a panel: 2 * 32 * 320 bytes, so that it and the activations
      * of four tokens stay in the first-level cache. */
     PANEL = 1024,

@@ -63,40 +63,60 @@ static void NAME(strip)(float *restrict y, size_t ldy, const uint8_t *w,
         }
     }
     for (size_t t = t0; cols == 0 && t < t1; t++)
-        for (size_t r = 0; r < sl_min(rows, G * SL_GROUP); r++)
+        for (size_t r = 0; r < sl_min(rows, STRIP); r++)
             y[t * ldy + r] = 0;
+}
+
+/* One strip of rows, few tokens. A group without a neighbour, once in a
+ * matrix, goes the other way. */
+static void NAME(few)(float *restrict y, size_t ldy, const uint8_t *w,
+                      const struct sl_qact *x, size_t n_tok, size_t rows,
+                      size_t cols)
+{
+    size_t m;
+
+    if (rows <= SL_GROUP) {
+        NAME(strip)(y, ldy, w, x, 0, n_tok, 0, cols, rows, cols);
+        return;
+    }
+    for (size_t t = 0; t < n_tok; t += m) {
+        struct out o = {y + t * ldy, ldy, rows};
+        struct act a = act_at(x, t, 0);
+
+        m = share(n_tok - t);
+        NAME(direct)(m, &o, w, &a, cols);
+    }
 }
 
 static void NAME(mulq)(float *restrict y, size_t ldy, const void *restrict w,
                        const struct sl_qact *x, size_t n_tok, size_t rows,
                        size_t cols)
 {
-    const size_t group_bytes = cols / (32 * n_sub(TYPE)) * unit_bytes(TYPE),
-                 step = G * SL_GROUP;
+    const size_t strip_bytes = cols / (32 * n_sub(TYPE)) * unit_bytes(TYPE) * G;
     const size_t chunk = sl_min(n_tok, CHUNK);
     const size_t span = chunk * cols <= X_BYTES ? sl_max(cols, 1) : PANEL;
+    const size_t n_strip = (rows + STRIP - 1) / STRIP;
+    const uint8_t *p = w;
 
-    if (n_tok <= MAX_M) {
-        struct act a = act_at(x, 0, 0);
-
-        for (size_t r = 0; r < rows; r += step) {
-            const uint8_t *p = (const uint8_t *)w + r / SL_GROUP * group_bytes;
-            struct out o = {y + r, ldy, rows - r};
-
-            if (rows - r > SL_GROUP)
-                NAME(direct)(n_tok, &o, p, &a, cols);
-            else
-                NAME(strip)
-            (y + r, ldy, p, x, 0, n_tok, 0, cols, rows - r, cols);
+    if (n_tok <= MAX_DIRECT) {
+        for (size_t i = 0; i < n_strip; i++) {
+            NAME(few)
+            (y + i * STRIP, ldy, p + i * strip_bytes, x, n_tok,
+             rows - i * STRIP, cols);
         }
         return;
     }
-    for (size_t t = 0; t < n_tok; t += chunk)
-        for (size_t c = 0; c < sl_max(cols, 1); c += span)
-            for (size_t r = 0; r < rows; r += step)
+    for (size_t t = 0; t < n_tok; t += chunk) {
+        const size_t end = sl_min(t + chunk, n_tok);
+
+        for (size_t c = 0; c < sl_max(cols, 1); c += span) {
+            for (size_t i = 0; i < n_strip; i++) {
                 NAME(strip)
-    (y + r, ldy, (const uint8_t *)w + r / SL_GROUP * group_bytes, x, t,
-     sl_min(t + chunk, n_tok), c, sl_min(c + span, cols), rows - r, cols);
+                (y + i * STRIP, ldy, p + i * strip_bytes, x, t, end, c,
+                 sl_min(c + span, cols), rows - i * STRIP, cols);
+            }
+        }
+    }
 }
 
 #undef TYPE
