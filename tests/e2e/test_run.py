@@ -330,6 +330,18 @@ class Terminal:
     def type(self, data):
         os.write(self.master, data)
 
+    def line(self, data):
+        """Type a line once the program asks for it: what is typed earlier is
+        lost when the line editor takes the terminal over."""
+        marks = (b"seed", b"anew", b"Ctrl-C again")
+
+        def asked():
+            self.pump()
+            return self.screen.rfind(b">>> ") > max(
+                self.screen.rfind(m) for m in marks)
+        wait_for(asked, f"a prompt on {self.screen[-300:]!r}")
+        self.type(data)
+
     def end(self):
         def gone():
             self.pump()
@@ -344,19 +356,19 @@ class Terminal:
 def conversation():
     t = Terminal("run", MODEL, "--max-tokens", "12", "--temperature", "0")
     t.expect(b">>> ")
-    t.type(b"Hi there\n")
+    t.line(b"Hi there\n")
     t.expect(b"[prompt")
     first = t.out
-    t.type("grün\\\n".encode())
+    t.line("grün\\\n".encode())
     t.expect(b"... ")
     t.type(b"more\n")
     t.expect(b"[prompt", 2)
-    t.type(b"/clear\n")
+    t.line(b"/clear\n")
     t.expect(b"anew")
-    t.type(b"Hi there\n")
+    t.line(b"Hi there\n")
     t.expect(b"[prompt", 3)
     check(t.out.endswith(first) and len(t.out) > 2 * len(first), t.out)
-    t.type(b"\x04")
+    t.line(b"\x04")
     check(t.end() == 0)
     check(first.decode() == chat("Hi there")["text"] + "\n", first)
 
@@ -365,16 +377,16 @@ def conversation():
 def conversation_interrupts():
     t = Terminal("run", MODEL, "--ignore-eos", "--cpu-mask", "ref")
     t.expect(b">>> ")
-    t.type(b"count\n")
+    t.line(b"count\n")
     wait_for(lambda: t.pump() or t.out, "answer")
     t.type(b"\x03")
     t.expect(b"cancel")
-    t.type(b"again\n")
+    t.line(b"again\n")
     n = len(t.out)
     wait_for(lambda: t.pump() or len(t.out) > n, "second answer")
     t.type(b"\x03")
     t.expect(b"cancel", 2)
-    t.type(b"\x03")
+    t.line(b"\x03")
     t.expect(b"Ctrl-C again")
     t.type(b"\x03")
     check(t.end() == 0)
