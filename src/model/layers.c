@@ -46,13 +46,7 @@ void sl_layer_attention(struct sl_model *m, const struct sl_rows *r,
         .scratch = w->attn_scratch,
     };
 
-    for (size_t i = 0; i < SL_COUNTOF(in); i++) {
-        in[i].x = w->h;
-        in[i].ldx = c->hidden;
-        in[i].n_tok = n;
-        in[i].ldy = in[i].w->rows;
-    }
-    sl_mul_run(&m->run, in, SL_COUNTOF(in));
+    sl_mul_shared(&m->run, in, SL_COUNTOF(in), w->h, n);
     sl_attend_run(&m->run, &a);
     sl_mul_one(&m->run, w->y, &l->o, w->attn, n);
 }
@@ -96,13 +90,7 @@ void sl_layer_delta(struct sl_model *m, const struct sl_rows *r,
         .scratch = w->delta_scratch,
     };
 
-    for (size_t i = 0; i < SL_COUNTOF(in); i++) {
-        in[i].x = w->h;
-        in[i].ldx = c->hidden;
-        in[i].n_tok = n;
-        in[i].ldy = in[i].w->rows;
-    }
-    sl_mul_run(&m->run, in, SL_COUNTOF(in));
+    sl_mul_shared(&m->run, in, SL_COUNTOF(in), w->h, n);
     sl_delta_run(&m->run, &d);
     sl_mul_one(&m->run, w->y, &l->out, w->o, n);
 }
@@ -116,13 +104,7 @@ static void dense_mlp(struct sl_model *m, const struct sl_rows *r,
         {.w = &l->up, .y = w->up},
     };
 
-    for (size_t i = 0; i < SL_COUNTOF(in); i++) {
-        in[i].x = w->h;
-        in[i].ldx = m->c->hidden;
-        in[i].n_tok = r->n_row;
-        in[i].ldy = in[i].w->rows;
-    }
-    sl_mul_run(&m->run, in, SL_COUNTOF(in));
+    sl_mul_shared(&m->run, in, SL_COUNTOF(in), w->h, r->n_row);
     sl_silu_mul(&m->run, w->gate, w->up, r->n_row, l->gate.rows);
     sl_mul_one(&m->run, w->y, &l->down, w->gate, r->n_row);
 }

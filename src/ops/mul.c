@@ -158,14 +158,24 @@ void sl_mul_run(const struct sl_run *r, struct sl_mul_job *jobs, size_t n)
         sl_pool_run(r->pool, mul_task, &c, total);
 }
 
+void sl_mul_shared(const struct sl_run *r, struct sl_mul_job *jobs, size_t n,
+                   const float *x, size_t n_tok)
+{
+    for (size_t i = 0; i < n; i++) {
+        jobs[i].x = x;
+        jobs[i].ldx = jobs[i].w->cols;
+        jobs[i].n_tok = n_tok;
+        jobs[i].ldy = jobs[i].w->rows;
+    }
+    sl_mul_run(r, jobs, n);
+}
+
 void sl_mul_one(const struct sl_run *r, float *y, const struct sl_mat *w,
                 const float *x, size_t n_tok)
 {
-    struct sl_mul_job j = {
-        .w = w, .ldx = w->cols, .n_tok = n_tok, .y = y, .ldy = w->rows};
+    struct sl_mul_job j = {.w = w, .y = y};
 
-    j.x = r->gather(r->gather_ctx, x, n_tok, w->cols);
-    sl_mul_run(r, &j, 1);
+    sl_mul_shared(r, &j, 1, r->gather(r->gather_ctx, x, n_tok, w->cols), n_tok);
 }
 
 void sl_embed(const struct sl_run *r, float *y, const struct sl_mat *w,

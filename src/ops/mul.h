@@ -26,6 +26,11 @@ struct sl_mul_job {
  * overlap. */
 void sl_mul_run(const struct sl_run *r, struct sl_mul_job *jobs, size_t n);
 
+/* The same for products of one packed input, ldx = cols and ldy = rows: only w
+ * and y of each job are read. */
+void sl_mul_shared(const struct sl_run *r, struct sl_mul_job *jobs, size_t n,
+                   const float *x, size_t n_tok);
+
 /* One product whose rows are packed: ldx = cols, ldy = rows. The input goes
  * through the gather of `r`. */
 void sl_mul_one(const struct sl_run *r, float *y, const struct sl_mat *w,
