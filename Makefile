@@ -22,7 +22,7 @@ ARCH    := $(shell $(CC) -dumpmachine | cut -d- -f1)
 # The libraries of the build. `make deps` installs what is missing.
 PKGS   := jansson libpcre2-8 libutf8proc hwloc
 PROG   := libedit # of the program alone
-NET    := libevent_core libevent_openssl libssl libcrypto # of the server
+NET    := libevent_core libevent_openssl libssl libcrypto libcurl # of server and bundle
 PKG_OK := $(shell pkg-config --exists $(PKGS) $(PROG) $(NET) 2>/dev/null && echo 1)
 LDLIBS := $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lm -pthread
 # http_parser has no file for pkg-config.
@@ -76,6 +76,7 @@ LIB_SRC += $(wildcard src/kern/arm/*.c)
 endif
 PROG_SRC := $(wildcard src/cli/*.c)
 SERV_SRC := $(wildcard src/server/*.c)
+BUND_SRC := $(wildcard src/bundle/*.c)
 KERN_SRC := $(wildcard tests/kern/*.c)
 # Every other file of these folders is a program of its own.
 UNIT_SRC := $(wildcard tests/unit/*.c)
@@ -122,9 +123,13 @@ $(OUT)/libsluice.a: $(call obj,$(LIB_SRC))
 	@rm -f $@
 	$(call say,ar  ,$@)$(AR) rcs $@ $^
 
-# The server is linked by the program and its tests; a program that embeds the
-# engine needs neither it nor its libraries.
+# The server and the bundles are linked by the program and its tests; a program
+# that embeds the engine needs neither them nor their libraries.
 $(B)/server.a: $(call obj,$(SERV_SRC))
+	@rm -f $@
+	$(call say,ar  ,$@)$(AR) rcs $@ $^
+
+$(B)/bundle.a: $(call obj,$(BUND_SRC))
 	@rm -f $@
 	$(call say,ar  ,$@)$(AR) rcs $@ $^
 
@@ -134,7 +139,7 @@ $(OUT)/$(SO): $(call obj,$(LIB_SRC))
 	$(call say,link,$@)$(CC) -shared -Wl,-soname,libsluice.so.$(SOVERSION) $(ALL_LDFLAGS) \
 	    -o $@ $^ $(LDLIBS)
 
-$(OUT)/sluice: $(call obj,$(PROG_SRC)) $(B)/server.a $(OUT)/libsluice.a
+$(OUT)/sluice: $(call obj,$(PROG_SRC)) $(B)/server.a $(B)/bundle.a $(OUT)/libsluice.a
 	$(call say,link,$@)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(PROG_LDLIBS) $(NET_LDLIBS) $(LDLIBS)
 
 # The example of the manual is compiled as a stranger would.
@@ -146,13 +151,13 @@ $(B)/%.o: %.c Makefile VERSION
 	@mkdir -p $(@D)
 	$(call say,cc  ,$@)$(CC) $(ALL_CFLAGS) $(ISA) -c -o $@ $<
 
-$(B)/tests/%: $(B)/tests/%.o $(call obj,$(HELP_SRC)) $(B)/server.a $(OUT)/libsluice.a
+$(B)/tests/%: $(B)/tests/%.o $(call obj,$(HELP_SRC)) $(B)/server.a $(B)/bundle.a $(OUT)/libsluice.a
 	$(call say,link,$@)$(CC) $(ALL_LDFLAGS) -o $@ $^ -lcmocka $(NET_LDLIBS) $(LDLIBS)
 
 $(B)/kerncheck: $(call obj,$(KERN_SRC)) $(OUT)/libsluice.a
 	$(call say,link,$@)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
 
-$(B)/replay/%: $(B)/tests/fuzz/%.o $(B)/tests/fuzz/replay.o $(B)/server.a $(OUT)/libsluice.a
+$(B)/replay/%: $(B)/tests/fuzz/%.o $(B)/tests/fuzz/replay.o $(B)/server.a $(B)/bundle.a $(OUT)/libsluice.a
 	@mkdir -p $(@D)
 	$(call say,link,$@)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(NET_LDLIBS) $(LDLIBS)
 
@@ -177,7 +182,7 @@ demo: deps ## build, then let the embedded model answer three prompts
 layers: ## who may include whom
 	scripts/check-layers src
 
-symbols: $(OUT)/libsluice.a $(B)/server.a ## no global symbol without the prefix
+symbols: $(OUT)/libsluice.a $(B)/server.a $(B)/bundle.a ## no global symbol without the prefix
 	@nm -A -g --defined-only $^ | awk '$$NF !~ /^_?sl_/ && NF > 2 \
 	    {print; bad=1} END {exit bad}'
 
@@ -203,7 +208,7 @@ fuzz: ## search with libFuzzer: make fuzz F=safetensors T=60
 	mkdir -p build/fuzz/corpus/$(F)
 	build/fuzz/fuzz_$(F) -max_total_time=$(or $(T),60) -timeout=10 \
 	    -rss_limit_mb=2048 build/fuzz/corpus/$(F) tests/fuzz/corpus/$(F)
-build/fuzz/fuzz_%: $(B)/tests/fuzz/fuzz_%.o $(B)/server.a $(OUT)/libsluice.a
+build/fuzz/fuzz_%: $(B)/tests/fuzz/fuzz_%.o $(B)/server.a $(B)/bundle.a $(OUT)/libsluice.a
 	$(call say,link,$@)$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(NET_LDLIBS) $(LDLIBS)
 
 deps: ## install the libraries of the build
@@ -226,14 +231,14 @@ TIDY := -*,bugprone-*,-bugprone-easily-swappable-parameters,$\
         -bugprone-suspicious-string-compare
 tidy: ## clang-tidy on the library and the program
 	@clang-tidy --quiet --warnings-as-errors='*' --checks='$(TIDY)' \
-	    $(LIB_SRC) $(SERV_SRC) $(PROG_SRC) -- -std=c11 -D_GNU_SOURCE -Isrc -Iinclude \
+	    $(LIB_SRC) $(SERV_SRC) $(BUND_SRC) $(PROG_SRC) -- -std=c11 -D_GNU_SOURCE -Isrc -Iinclude \
 	    -DSL_VERSION='""' -DSL_FLAGS='""' $(if $(filter x86_64,$(ARCH)),-mavx2 -mfma -mf16c)
 
 # gcc 12 does not see that sl_fail never returns 0, and so takes every output of
 # a failed call for uninitialised; valgrind and the sanitizers watch that.
 analyze: ## gcc's analyzer on what reads bytes from outside
 	@for f in $(wildcard src/base/*.c src/file/*.c src/text/*.c \
-	    src/server/*.c src/cli/*.c); do \
+	    src/server/*.c src/bundle/*.c src/cli/*.c); do \
 	    $(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) -O1 -fanalyzer -Werror \
 	    -Wno-analyzer-use-of-uninitialized-value -c -o /dev/null $$f || exit 1; done
 
@@ -279,5 +284,5 @@ help: ## this list
 	    | expand -t 24
 
 .SECONDARY:
--include $(patsubst %.o,%.d,$(call obj,$(LIB_SRC) $(SERV_SRC) $(PROG_SRC) $(KERN_SRC) \
+-include $(patsubst %.o,%.d,$(call obj,$(LIB_SRC) $(SERV_SRC) $(BUND_SRC) $(PROG_SRC) $(KERN_SRC) \
     $(UNIT_SRC) $(PROP_SRC) $(FUZZ_SRC) $(HELP_SRC)))

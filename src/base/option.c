@@ -467,6 +467,15 @@ static int one_key(struct sl_opts *o, enum sl_opt_id id, const char *what,
     return set(o, id, SL_FROM_PROFILE, s, what, err);
 }
 
+int sl_opt_find(enum sl_verb verb, const char *key)
+{
+    for (int i = 0; i < SL_N_OPT; i++)
+        if ((table[i].verbs & (uint32_t)verb) &&
+            same_name(key, strlen(key), table[i].name))
+            return i;
+    return -1;
+}
+
 int sl_opts_profile(struct sl_opts *o, const json_t *profile,
                     struct sl_err *err)
 {
@@ -478,12 +487,8 @@ int sl_opts_profile(struct sl_opts *o, const json_t *profile,
         char what[MAX_NAME + 40];
         size_t n = strlen(key), i_list;
         json_t *item;
-        int id = -1, rc = 0;
+        int id = sl_opt_find(o->verb, key), rc = 0;
 
-        for (int i = 0; id < 0 && i < SL_N_OPT; i++)
-            if ((table[i].verbs & (uint32_t)o->verb) &&
-                same_name(key, n, table[i].name))
-                id = i;
         snprintf(what, sizeof(what), "profile key '%.48s'", key);
         if (id < 0) {
             const char *near = nearest((uint32_t)o->verb, key, n);

@@ -251,6 +251,9 @@ int sl_opts_env(struct sl_opts *o, char *const *env, struct sl_err *err);
 int sl_opts_profile(struct sl_opts *o, const json_t *profile,
                     struct sl_err *err);
 
+/* The option of this verb that a profile's key names, or -1. */
+int sl_opt_find(enum sl_verb verb, const char *key);
+
 /* Was it set by anybody? */
 bool sl_opts_has(const struct sl_opts *o, enum sl_opt_id id);
 

@@ -1,0 +1,867 @@
+/* bundle/manifest.c - serve_bundle.json; see manifest.h
+ *
+ * Reading goes from cheap to dear, because the bytes come from strangers: size,
+ * nesting and count of values on the raw bytes before any tree is built; then
+ * jansson, which refuses duplicate keys; then every text; then the tables of
+ * shapes; then what ties one field to another.
+ *
+ * Strictness is the point of the format: a key that does nothing is an error,
+ * because its author believes that it does something. Only a manifest of a
+ * newer minor version may have unknown keys, and never among settings.
+ */
+#include "bundle/manifest.h"
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "bundle/digest.h"
+#include "bundle/setting.h"
+
+#define MAX_DEPTH 16 /* all limits here are the format's, section 1.3 */
+#define MAX_VALUES 65536
+#define MAX_TEXT 4096
+#define MAX_FILES 10000
+#define MAX_WEIGHTS 100000 /* files of a checkpoint */
+#define MAX_PROFILES 32
+#define MAX_DRAFTERS 8
+#define MAX_ALIASES 16
+#define MAX_ROWS 4096
+#define MAX_GLOBS 256
+#define U53 (0x1p53 - 1)
+
+/* ------------------------------------------------------------- shapes */
+
+static const struct sl_shape model_shape[] = {
+    {.key = "id", .type = SL_SHAPE_REPO, .flags = SL_SHAPE_NEED},
+    {.key = "aliases", .type = SL_SHAPE_STRS, .hi = MAX_ALIASES},
+    {.key = "architecture",
+     .type = SL_SHAPE_STR,
+     .flags = SL_SHAPE_NEED,
+     .hi = 128},
+    {.key = "context_length",
+     .type = SL_SHAPE_INT,
+     .flags = SL_SHAPE_NEED,
+     .lo = 1,
+     .hi = U53},
+    {.key = NULL}};
+
+static const struct sl_shape weight_file_shape[] = {
+    {.key = "path", .type = SL_SHAPE_PATH, .flags = SL_SHAPE_NEED},
+    {.key = "size", .type = SL_SHAPE_INT, .flags = SL_SHAPE_NEED, .hi = U53},
+    {.key = "sha256", .type = SL_SHAPE_SHA256},
+    {.key = "git_sha1", .type = SL_SHAPE_SHA1},
+    {.key = NULL}};
+
+#define WEIGHTS                                                                \
+    {.key = "license", .type = SL_SHAPE_STR, .hi = 256},                       \
+        {.key = "gated", .type = SL_SHAPE_BOOL},                               \
+        {.key = "files",                                                       \
+         .type = SL_SHAPE_OBJS,                                                \
+         .hi = MAX_WEIGHTS,                                                    \
+         .sub = weight_file_shape},                                            \
+        {.key = "allow", .type = SL_SHAPE_STRS, .hi = MAX_GLOBS},              \
+        {.key = "ignore", .type = SL_SHAPE_STRS, .hi = MAX_GLOBS},             \
+        {.key = "total_bytes", .type = SL_SHAPE_INT, .hi = U53},               \
+    {                                                                          \
+        .key = "format", .type = SL_SHAPE_WORD, .words = "safetensors|gguf"    \
+    }
+
+static const struct sl_shape weights_shape[] = {
+    {.key = "repo", .type = SL_SHAPE_REPO, .flags = SL_SHAPE_NEED},
+    {.key = "revision", .type = SL_SHAPE_REF, .flags = SL_SHAPE_NEED},
+    WEIGHTS,
+    {.key = NULL}};
+
+static const struct sl_shape tensors_shape[] = {
+    {.key = "prefix", .type = SL_SHAPE_STR, .flags = SL_SHAPE_NEED, .hi = 256},
+    {.key = "count", .type = SL_SHAPE_INT, .lo = 1, .hi = 1 << 20},
+    {.key = NULL}};
+
+static const struct sl_shape drafter_shape[] = {
+    {.key = "id", .type = SL_SHAPE_SLUG, .flags = SL_SHAPE_NEED},
+    {.key = "role",
+     .type = SL_SHAPE_WORD,
+     .flags = SL_SHAPE_NEED,
+     .words = "mtp|dflash"},
+    {.key = "embedded", .type = SL_SHAPE_BOOL},
+    {.key = "tensors", .type = SL_SHAPE_OBJ, .sub = tensors_shape},
+    {.key = "required_by", .type = SL_SHAPE_STRS, .hi = MAX_PROFILES},
+    {.key = "repo", .type = SL_SHAPE_REPO},
+    {.key = "revision", .type = SL_SHAPE_REF},
+    WEIGHTS,
+    {.key = NULL}};
+
+static const struct sl_shape engine_shape[] = {
+    {.key = "name",
+     .type = SL_SHAPE_WORD,
+     .flags = SL_SHAPE_NEED,
+     .words = "sluice"},
+    {.key = "min_version",
+     .type = SL_SHAPE_STR,
+     .flags = SL_SHAPE_NEED,
+     .hi = 32},
+    {.key = "max_version", .type = SL_SHAPE_STR, .hi = 32},
+    {.key = "features", .type = SL_SHAPE_STRS, .hi = 64},
+    {.key = NULL}};
+
+static const struct sl_shape capabilities_shape[] = {
+    {.key = "tool_call_parser", .type = SL_SHAPE_STR, .hi = 64},
+    {.key = "reasoning_parser", .type = SL_SHAPE_STR, .hi = 64},
+    {.key = "chat_template", .type = SL_SHAPE_PATH},
+    {.key = "modalities", .type = SL_SHAPE_STRS, .hi = 8},
+    {.key = "streaming", .type = SL_SHAPE_BOOL},
+    {.key = "max_logprobs", .type = SL_SHAPE_INT, .hi = 1 << 20},
+    {.key = NULL}};
+
+/* The ranges are those of the options. */
+static const struct sl_shape sampling_shape[] = {
+    {.key = "temperature", .type = SL_SHAPE_NUM, .hi = 2},
+    {.key = "top_k", .type = SL_SHAPE_INT, .lo = -1, .hi = INT32_MAX},
+    {.key = "top_p", .type = SL_SHAPE_NUM, .lo = 1e-9, .hi = 1},
+    {.key = "min_p", .type = SL_SHAPE_NUM, .hi = 1},
+    {.key = "presence_penalty", .type = SL_SHAPE_NUM, .lo = -2, .hi = 2},
+    {.key = "frequency_penalty", .type = SL_SHAPE_NUM, .lo = -2, .hi = 2},
+    {.key = "repetition_penalty", .type = SL_SHAPE_NUM, .lo = 1e-3, .hi = 1e3},
+    {.key = "source",
+     .type = SL_SHAPE_WORD,
+     .words = "bundle|generation_config"},
+    {.key = NULL}};
+
+static const struct sl_shape accuracy_shape[] = {
+    {.key = "task", .type = SL_SHAPE_STR, .flags = SL_SHAPE_NEED, .hi = 256},
+    {.key = "score",
+     .type = SL_SHAPE_NUM,
+     .flags = SL_SHAPE_NEED,
+     .lo = -1e9,
+     .hi = 1e9},
+    {.key = "stderr", .type = SL_SHAPE_NUM, .hi = 1e9},
+    {.key = "n", .type = SL_SHAPE_INT, .hi = U53},
+    {.key = "settings", .type = SL_SHAPE_STR},
+    {.key = "profile", .type = SL_SHAPE_SLUG},
+    {.key = "date", .type = SL_SHAPE_STR, .flags = SL_SHAPE_NEED, .hi = 32},
+    {.key = NULL}};
+
+static const struct sl_shape row_shape[] = {
+    {.key = "profile", .type = SL_SHAPE_SLUG, .flags = SL_SHAPE_NEED},
+    {.key = "input_tokens", .type = SL_SHAPE_INT, .hi = U53},
+    {.key = "output_tokens", .type = SL_SHAPE_INT, .hi = U53},
+    {.key = "concurrency", .type = SL_SHAPE_INT, .lo = 1, .hi = 1 << 20},
+    {.key = "n", .type = SL_SHAPE_INT, .lo = 1, .hi = U53},
+    {.key = "text", .type = SL_SHAPE_WORD, .words = "random|natural"},
+    {.key = "temperature", .type = SL_SHAPE_NUM, .hi = 2},
+    {.key = "tpot_ms", .type = SL_SHAPE_NUM, .hi = 1e9},
+    {.key = "ttft_ms", .type = SL_SHAPE_NUM, .hi = 1e9},
+    {.key = "tps_user", .type = SL_SHAPE_NUM, .hi = 1e9},
+    {.key = "tps_total", .type = SL_SHAPE_NUM, .hi = 1e9},
+    {.key = "accept_len", .type = SL_SHAPE_NUM, .hi = 1e6},
+    {.key = "hardware", .type = SL_SHAPE_STR, .flags = SL_SHAPE_NEED},
+    {.key = "engine_version", .type = SL_SHAPE_STR, .hi = 256},
+    {.key = "date", .type = SL_SHAPE_STR, .flags = SL_SHAPE_NEED, .hi = 32},
+    {.key = "log", .type = SL_SHAPE_PATH},
+    {.key = NULL}};
+
+static const struct sl_shape benchmarks_shape[] = {
+    {.key = "method", .type = SL_SHAPE_STR, .flags = SL_SHAPE_NEED},
+    {.key = "rows",
+     .type = SL_SHAPE_OBJS,
+     .flags = SL_SHAPE_NEED,
+     .hi = MAX_ROWS,
+     .sub = row_shape},
+    {.key = NULL}};
+
+static const struct sl_shape file_shape[] = {
+    {.key = "path", .type = SL_SHAPE_PATH, .flags = SL_SHAPE_NEED},
+    {.key = "size", .type = SL_SHAPE_INT, .flags = SL_SHAPE_NEED, .hi = U53},
+    {.key = "sha256", .type = SL_SHAPE_SHA256, .flags = SL_SHAPE_NEED},
+    {.key = "mode",
+     .type = SL_SHAPE_WORD,
+     .flags = SL_SHAPE_NEED,
+     .words = "0644|0755"},
+    {.key = NULL}};
+
+static const struct sl_shape input_shape[] = {
+    {.key = "name", .type = SL_SHAPE_STR, .flags = SL_SHAPE_NEED, .hi = 256},
+    {.key = "repo", .type = SL_SHAPE_REPO},
+    {.key = "revision", .type = SL_SHAPE_SHA1},
+    {.key = "sha256", .type = SL_SHAPE_SHA256},
+    {.key = NULL}};
+
+static const struct sl_shape built_shape[] = {
+    {.key = "tool", .type = SL_SHAPE_STR, .flags = SL_SHAPE_NEED, .hi = 64},
+    {.key = "tool_version",
+     .type = SL_SHAPE_STR,
+     .flags = SL_SHAPE_NEED,
+     .hi = 64},
+    {.key = "engine_commit", .type = SL_SHAPE_SHA1},
+    {.key = "engine_dirty", .type = SL_SHAPE_BOOL},
+    {.key = "source_digest", .type = SL_SHAPE_SHA256},
+    {.key = "compiler", .type = SL_SHAPE_STR, .hi = 256},
+    {.key = "flags_digest", .type = SL_SHAPE_SHA256},
+    {.key = "libc", .type = SL_SHAPE_STR, .hi = 256},
+    {.key = "os", .type = SL_SHAPE_STR, .hi = 256},
+    {.key = "built_at", .type = SL_SHAPE_STR, .hi = 32},
+    {.key = "reproducible", .type = SL_SHAPE_BOOL},
+    {.key = "inputs", .type = SL_SHAPE_OBJS, .hi = 1024, .sub = input_shape},
+    {.key = NULL}};
+
+static int check_renamed(struct sl_walk *w, const struct sl_shape *s,
+                         const json_t *v)
+{
+    const char *key;
+    json_t *to;
+
+    (void)s;
+    if (!json_is_object(v) || json_object_size(v) > 4 * MAX_PROFILES)
+        return sl_walk_wrong(w, v, "an object of at most 128 names");
+    json_object_foreach((json_t *)(uintptr_t)v, key, to)
+    {
+        size_t old = sl_walk_key(w, key);
+
+        if (!sl_name_is_slug(key))
+            return sl_walk_fail(w, "is no name of a profile");
+        if (!json_is_string(to))
+            return sl_walk_wrong(w, to, "the name of a profile");
+        sl_walk_back(w, old);
+    }
+    return 0;
+}
+
+static const struct sl_shape root_shape[] = {
+    {.key = "schema_version", .type = SL_SHAPE_STR, .flags = SL_SHAPE_NEED},
+    {.key = "kind",
+     .type = SL_SHAPE_WORD,
+     .flags = SL_SHAPE_NEED,
+     .words = "native|native-bin"},
+    {.key = "name", .type = SL_SHAPE_SLUG, .flags = SL_SHAPE_NEED},
+    {.key = "repo", .type = SL_SHAPE_REPO},
+    {.key = "title", .type = SL_SHAPE_STR, .hi = 200},
+    {.key = "summary", .type = SL_SHAPE_STR, .hi = 400},
+    {.key = "license", .type = SL_SHAPE_STR, .flags = SL_SHAPE_NEED, .hi = 128},
+    {.key = "model",
+     .type = SL_SHAPE_OBJ,
+     .flags = SL_SHAPE_NEED,
+     .sub = model_shape},
+    {.key = "weights",
+     .type = SL_SHAPE_OBJ,
+     .flags = SL_SHAPE_NEED,
+     .sub = weights_shape},
+    {.key = "drafters",
+     .type = SL_SHAPE_OBJS,
+     .hi = MAX_DRAFTERS,
+     .sub = drafter_shape},
+    {.key = "engine",
+     .type = SL_SHAPE_OBJ,
+     .flags = SL_SHAPE_NEED,
+     .sub = engine_shape},
+    {.key = "serve",
+     .type = SL_SHAPE_OBJ,
+     .flags = SL_SHAPE_NEED | SL_SHAPE_STRICT,
+     .sub = sl_setting_shape},
+    {.key = "profiles",
+     .type = SL_SHAPE_MAP,
+     .flags = SL_SHAPE_NEED | SL_SHAPE_STRICT | SL_SHAPE_NULLS,
+     .hi = MAX_PROFILES,
+     .sub = sl_setting_shape},
+    {.key = "default_profile", .type = SL_SHAPE_SLUG},
+    {.key = "renamed_profiles", .type = SL_SHAPE_CALL, .call = check_renamed},
+    {.key = "capabilities", .type = SL_SHAPE_OBJ, .sub = capabilities_shape},
+    {.key = "sampling", .type = SL_SHAPE_OBJ, .sub = sampling_shape},
+    {.key = "accuracy",
+     .type = SL_SHAPE_OBJS,
+     .hi = MAX_ROWS,
+     .sub = accuracy_shape},
+    {.key = "benchmarks", .type = SL_SHAPE_OBJ, .sub = benchmarks_shape},
+    {.key = "limitations", .type = SL_SHAPE_STRS, .hi = 256},
+    {.key = "files",
+     .type = SL_SHAPE_OBJS,
+     .flags = SL_SHAPE_NEED_BUILT | SL_SHAPE_ONLY_BUILT,
+     .hi = MAX_FILES,
+     .sub = file_shape},
+    {.key = "built",
+     .type = SL_SHAPE_OBJ,
+     .flags = SL_SHAPE_NEED_BUILT | SL_SHAPE_ONLY_BUILT,
+     .sub = built_shape},
+    {.key = NULL}};
+
+/* ---------------------------------------------------------- raw bytes */
+
+/* Nesting and count of values, before anything is built. Strings are skipped;
+ * jansson checks the rest. */
+static int check_raw(struct sl_walk *w, const char *s, size_t len)
+{
+    size_t depth = 0, n = 1;
+    bool in_str = false;
+
+    if (len > SL_MANIFEST_BYTES)
+        return sl_walk_fail(w, "has %zu bytes and may have %zu", len,
+                            SL_MANIFEST_BYTES);
+    for (size_t i = 0; i < len; i++) {
+        if (in_str) {
+            if (s[i] == '\\')
+                i++;
+            else if (s[i] == '"')
+                in_str = false;
+            continue;
+        }
+        in_str = s[i] == '"';
+        n += s[i] == ',' || s[i] == '{' || s[i] == '[';
+        if (s[i] == '{' || s[i] == '[')
+            depth++;
+        else if ((s[i] == '}' || s[i] == ']') && depth > 0)
+            depth--;
+        if (depth > MAX_DEPTH)
+            return sl_walk_fail(w, "nests deeper than %d levels", MAX_DEPTH);
+        if (n > MAX_VALUES)
+            return sl_walk_fail(w, "has more than %d values", MAX_VALUES);
+    }
+    return 0;
+}
+
+static const char *text_flaw(const char *s, size_t n)
+{
+    if (n > MAX_TEXT)
+        return "has a text of more than 4096 bytes";
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)s[i] < 0x20 || s[i] == 0x7f)
+            return "has a control character in a text";
+    return NULL;
+}
+
+/* As deep as check_raw let it be. */
+static int check_texts(struct sl_walk *w, const json_t *v)
+{
+    const char *key, *flaw = NULL;
+    json_t *item;
+    size_t i;
+    int rc = 0;
+
+    if (json_is_string(v))
+        flaw = text_flaw(json_string_value(v), json_string_length(v));
+    if (flaw)
+        return sl_walk_fail(w, "%s", flaw);
+    json_array_foreach(v, i, item)
+    {
+        size_t old = sl_walk_index(w, i);
+
+        rc = check_texts(w, item);
+        if (rc)
+            return rc;
+        sl_walk_back(w, old);
+    }
+    json_object_foreach((json_t *)(uintptr_t)v, key, item)
+    {
+        size_t old;
+
+        if (text_flaw(key, strlen(key)))
+            return sl_walk_fail(w, "has a key with a control character, or of "
+                                   "more than 4096 bytes");
+        old = sl_walk_key(w, key);
+        rc = check_texts(w, item);
+        if (rc)
+            return rc;
+        sl_walk_back(w, old);
+    }
+    return rc;
+}
+
+/* ------------------------------------------------------------ version */
+
+/* "12.34" -> 12, 34. */
+static bool two_numbers(const char *s, unsigned *a, unsigned *b)
+{
+    unsigned v[2] = {0, 0};
+    int i = 0, digits = 0;
+
+    for (; *s; s++) {
+        if (*s == '.' && i == 0 && digits > 0) {
+            i = 1;
+            digits = 0;
+        } else if (*s >= '0' && *s <= '9' && ++digits <= 4) {
+            v[i] = v[i] * 10 + (unsigned)(*s - '0');
+        } else {
+            return false;
+        }
+    }
+    *a = v[0];
+    *b = v[1];
+    return i == 1 && digits > 0;
+}
+
+/* A manifest of another tool, or NULL: schemas 3 and 4 are tt-kernel's, 5 and 6
+ * tt-model's. Theirs is a number or a string. */
+static const char *foreign_tool(const json_t *version)
+{
+    double v = json_number_value(version);
+    const char *s = json_string_value(version);
+
+    if (s && s[0] >= '3' && s[0] <= '6' && (s[1] == 0 || s[1] == '.'))
+        v = s[0] - '0';
+    if (v >= 3 && v < 5)
+        return "tt-kernel";
+    return v >= 5 && v < 7 ? "tt-model" : NULL;
+}
+
+static int check_version(struct sl_walk *w, struct sl_manifest *m)
+{
+    const json_t *v = json_object_get(m->json, "schema_version");
+    const char *by = sl_manifest_str(m, "built", "tool_version");
+    unsigned major, minor;
+
+    sl_walk_key(w, "schema_version");
+    if (!v)
+        return sl_walk_fail(w, "is missing");
+    m->tool = foreign_tool(v);
+    if (m->tool) {
+        if (json_is_string(v))
+            snprintf(m->schema, sizeof(m->schema), "%.20s",
+                     json_string_value(v));
+        else
+            snprintf(m->schema, sizeof(m->schema), "%.3g",
+                     json_number_value(v));
+        sl_walk_back(w, 0);
+        return 0;
+    }
+    if (!json_is_string(v) ||
+        !two_numbers(json_string_value(v), &major, &minor))
+        return sl_walk_wrong(w, v, "a string like \"" SL_MANIFEST_VERSION "\"");
+    if (major != 1)
+        return sl_walk_fail(w,
+                            "is %s, written by version %s, and this version "
+                            "reads 1.x; update sluice",
+                            json_string_value(v), by ? by : "?");
+    snprintf(m->schema, sizeof(m->schema), "%u.%u", major, minor);
+    w->newer = minor > 0;
+    sl_walk_back(w, 0);
+    return 0;
+}
+
+/* ------------------------------------------------- field against field */
+
+static const json_t *get(const struct sl_manifest *m, const char *key)
+{
+    return json_object_get(m->json, key);
+}
+
+static int check_unique(struct sl_walk *w, const json_t *files)
+{
+    size_t n = json_array_size(files);
+    const char **path = NULL, *a, *b;
+    int rc = sl_mem_alloc(&path, n, sizeof(*path), "names of files", w->err);
+
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < n; i++)
+        path[i] = json_string_value(
+            json_object_get(json_array_get(files, i), "path"));
+    if (sl_name_twins(&a, &b, path, n))
+        rc = sl_walk_fail(w,
+                          "names '%.200s' and '%.200s', which some file "
+                          "systems take for one",
+                          a, b);
+    sl_mem_free(path);
+    return rc;
+}
+
+/* `weights`, or a drafter with a repository of its own. */
+static int check_weights(struct sl_walk *w, const json_t *obj)
+{
+    const json_t *files = json_object_get(obj, "files"), *f;
+    size_t i;
+
+    sl_walk_key(w, "files");
+    if (w->built && json_array_size(files) == 0)
+        return sl_walk_fail(w, "is missing; 'sluice build' lists every file "
+                               "that is opened");
+    json_array_foreach(files, i, f)
+    {
+        size_t old = sl_walk_index(w, i);
+
+        if (!json_object_get(f, "sha256") && !json_object_get(f, "git_sha1"))
+            return sl_walk_fail(w, "has neither sha256 nor git_sha1");
+        sl_walk_back(w, old);
+    }
+    return check_unique(w, files);
+}
+
+static int check_drafters(struct sl_walk *w, const struct sl_manifest *m)
+{
+    const json_t *list = get(m, "drafters"), *profiles = get(m, "profiles");
+    json_t *d, *p;
+    size_t i, j;
+
+    json_array_foreach(list, i, d)
+    {
+        bool own = json_object_get(d, "repo");
+        const char *id = json_string_value(json_object_get(d, "id"));
+
+        sl_walk_back(w, 0);
+        sl_walk_key(w, "drafters");
+        sl_walk_index(w, i);
+        if (own == json_is_true(json_object_get(d, "embedded")))
+            return sl_walk_fail(w,
+                                own ? "is embedded and has a repo; it can be "
+                                      "only one of them"
+                                    : "needs a repo, or \"embedded\": true");
+        if (own && !json_object_get(d, "revision"))
+            return sl_walk_fail(w, "has a repo and no revision");
+        for (j = 0; j < i; j++)
+            if (!strcmp(id, json_string_value(json_object_get(
+                                json_array_get(list, j), "id"))))
+                return sl_walk_fail(w, "has the id '%s' of another one", id);
+        json_array_foreach(json_object_get(d, "required_by"), j, p)
+        {
+            if (!json_object_get(profiles, json_string_value(p)))
+                return sl_walk_fail(w,
+                                    "is required by '%.96s', which is no "
+                                    "profile",
+                                    json_string_value(p));
+        }
+        if (own && check_weights(w, d))
+            return w->code;
+    }
+    return 0;
+}
+
+static const json_t *find_drafter(const struct sl_manifest *m, const char *id)
+{
+    json_t *d;
+    size_t i;
+
+    json_array_foreach(get(m, "drafters"), i, d)
+    {
+        if (!strcmp(json_string_value(json_object_get(d, "id")), id))
+            return d;
+    }
+    return NULL;
+}
+
+/* A merged profile holds the same rules as one that is written out. */
+static int check_merged(struct sl_walk *w, const struct sl_manifest *m,
+                        const char *name)
+{
+    json_int_t most = json_integer_value(
+                   json_object_get(get(m, "model"), "context_length")),
+               len;
+    const char *draft;
+    json_t *p = NULL;
+    int rc = sl_manifest_profile(&p, m, name, w->err);
+
+    if (rc)
+        return rc;
+    sl_walk_back(w, 0);
+    sl_walk_key(w, "profiles");
+    sl_walk_key(w, name);
+    w->inherit = SL_SHAPE_STRICT;
+    rc = sl_shape_walk(w, sl_setting_shape, p);
+    w->inherit = 0;
+    len = json_integer_value(
+        json_object_get(json_object_get(p, "engine"), "max_model_len"));
+    draft = json_string_value(
+        json_object_get(json_object_get(p, "spec"), "draft_model"));
+    if (!rc && len > most)
+        rc = sl_walk_fail(w,
+                          "has a max_model_len of %lld and the model was "
+                          "made for %lld",
+                          (long long)len, (long long)most);
+    if (!rc && draft && !find_drafter(m, draft))
+        rc = sl_walk_fail(w,
+                          "has the draft_model '%.96s', which is no id of "
+                          "'drafters'",
+                          draft);
+    json_decref(p);
+    return rc;
+}
+
+static int check_profiles(struct sl_walk *w, const struct sl_manifest *m)
+{
+    const json_t *profiles = get(m, "profiles");
+    const char *def = json_string_value(get(m, "default_profile"));
+    const char *name;
+    json_t *v;
+    int rc = 0;
+
+    sl_walk_back(w, 0);
+    sl_walk_key(w, "default_profile");
+    if (!def && json_object_size(profiles) > 1)
+        return sl_walk_fail(w, "is missing, and there is more than one");
+    if (def && !json_object_get(profiles, def))
+        return sl_walk_fail(w, "is '%.96s', which is no profile", def);
+    sl_walk_back(w, 0);
+    sl_walk_key(w, "renamed_profiles");
+    json_object_foreach((json_t *)(uintptr_t)get(m, "renamed_profiles"), name,
+                        v)
+    {
+        if (!json_object_get(profiles, json_string_value(v)))
+            return sl_walk_fail(w, "leads to '%.96s', which is no profile",
+                                json_string_value(v));
+        if (json_object_get(profiles, name))
+            return sl_walk_fail(w, "renames '%.96s', which is a profile", name);
+    }
+    json_object_foreach((json_t *)(uintptr_t)profiles, name, v)
+    {
+        if (!rc)
+            rc = check_merged(w, m, name);
+    }
+    return rc;
+}
+
+/* Rows and scores name profiles that exist. */
+static int check_rows(struct sl_walk *w, const struct sl_manifest *m,
+                      const json_t *rows, const char *where)
+{
+    json_t *row;
+    size_t i;
+
+    json_array_foreach(rows, i, row)
+    {
+        const char *p = json_string_value(json_object_get(row, "profile"));
+
+        sl_walk_back(w, 0);
+        sl_walk_key(w, where);
+        sl_walk_index(w, i);
+        if (p && !json_object_get(get(m, "profiles"), p))
+            return sl_walk_fail(w, "names '%.96s', which is no profile", p);
+    }
+    return 0;
+}
+
+static int check_ties(struct sl_walk *w, const struct sl_manifest *m)
+{
+    int rc;
+
+    sl_walk_back(w, 0);
+    sl_walk_key(w, "weights");
+    rc = check_weights(w, get(m, "weights"));
+    if (!rc)
+        rc = check_profiles(w, m);
+    if (!rc)
+        rc = check_drafters(w, m);
+    if (!rc)
+        rc = check_rows(w, m, get(m, "accuracy"), "accuracy");
+    if (!rc)
+        rc = check_rows(w, m, json_object_get(get(m, "benchmarks"), "rows"),
+                        "benchmarks.rows");
+    if (rc)
+        return rc;
+    sl_walk_back(w, 0);
+    sl_walk_key(w, "files");
+    rc = check_unique(w, get(m, "files"));
+    for (size_t i = 0; !rc && i < json_array_size(get(m, "files")); i++)
+        if (!strcmp(json_string_value(json_object_get(
+                        json_array_get(get(m, "files"), i), "path")),
+                    SL_MANIFEST_FILE))
+            rc = sl_walk_fail(w, "lists %s itself", SL_MANIFEST_FILE);
+    return rc;
+}
+
+/* ------------------------------------------------------------- public */
+
+static int parse_tree(struct sl_walk *w, struct sl_manifest *m, const char *s,
+                      size_t len)
+{
+    struct sl_err why = {.code = SL_OK};
+    int rc = check_raw(w, s, len);
+
+    if (rc)
+        return rc;
+    rc = sl_json_parse(&m->json, s, len, w->file, &why);
+    if (rc)
+        return sl_fail(w->err, rc == SL_ENOMEM ? rc : w->code, "%s", why.msg);
+    if (!json_is_object(m->json))
+        return sl_walk_fail(w, "is no JSON object");
+    rc = check_texts(w, m->json);
+    if (rc)
+        return rc;
+    sl_walk_back(w, 0);
+    return check_version(w, m);
+}
+
+static void note_unknown(struct sl_manifest *m, const struct sl_buf *unknown)
+{
+    if (unknown->len)
+        snprintf(m->warning, sizeof(m->warning),
+                 "schema %s is newer than " SL_MANIFEST_VERSION
+                 "; not understood and left out: %.200s%s",
+                 m->schema, unknown->p, unknown->len > 200 ? "..." : "");
+}
+
+int sl_manifest_parse(struct sl_manifest *out, const char *s, size_t len,
+                      enum sl_form form, const char *what, struct sl_err *err)
+{
+    struct sl_manifest m = {.form = form};
+    struct sl_buf unknown;
+    struct sl_walk w = {.file = what,
+                        .built = form == SL_FORM_BUILT,
+                        .unknown = &unknown,
+                        .code = form == SL_FORM_BUILT ? SL_EFORMAT : SL_EARG,
+                        .err = err};
+    int rc;
+
+    sl_buf_init(&unknown, SL_MANIFEST_BYTES);
+    rc = parse_tree(&w, &m, s, len);
+    if (!rc && !m.tool)
+        rc = sl_shape_walk(&w, root_shape, m.json);
+    if (!rc && !m.tool)
+        rc = check_ties(&w, &m);
+    if (!rc)
+        rc = sl_digest_bytes(m.digest, SL_DIGEST_SHA256, s, len, err);
+    if (!rc)
+        note_unknown(&m, &unknown);
+    sl_buf_deinit(&unknown);
+    if (rc) {
+        json_decref(m.json);
+        return rc;
+    }
+    *out = m;
+    return 0;
+}
+
+int sl_manifest_load(struct sl_manifest *out, const char *path,
+                     enum sl_form form, struct sl_err *err)
+{
+    char *text = NULL;
+    size_t len = 0;
+    int rc = sl_file_read(&text, &len, path, SL_MANIFEST_BYTES, err);
+
+    if (!rc)
+        rc = sl_manifest_parse(out, text, len, form, path, err);
+    sl_file_free(text);
+    return rc;
+}
+
+void sl_manifest_deinit(struct sl_manifest *m)
+{
+    json_decref(m->json);
+    *m = (struct sl_manifest){.json = NULL};
+}
+
+const char *sl_manifest_str(const struct sl_manifest *m, const char *a,
+                            const char *b)
+{
+    const json_t *v = json_object_get(m->json, a);
+
+    return json_string_value(b ? json_object_get(v, b) : v);
+}
+
+int sl_manifest_profile_name(const char **out, const struct sl_manifest *m,
+                             const char *name, struct sl_err *err)
+{
+    json_t *profiles = json_object_get(m->json, "profiles"), *v;
+    const char *want = name, *key;
+    struct sl_buf all;
+    int rc;
+
+    if (!want)
+        want = sl_manifest_str(m, "default_profile", NULL);
+    if (!want)
+        want = json_object_iter_key(json_object_iter(profiles));
+    if (want && !json_object_get(profiles, want)) {
+        const char *now = json_string_value(json_object_get(
+            json_object_get(m->json, "renamed_profiles"), want));
+
+        want = now ? now : want;
+    }
+    json_object_foreach(profiles, key, v)
+    {
+        /* The key of the manifest, which lives as long as m. */
+        if (want && !strcmp(key, want)) {
+            *out = key;
+            return 0;
+        }
+    }
+    sl_buf_init(&all, 600);
+    json_object_foreach(profiles, key, v)
+    {
+        sl_buf_fmt(&all, "%s%s", all.len ? ", " : "", key);
+    }
+    rc = sl_fail(err, SL_EARG, "there is no profile '%.96s'; choose one of %s",
+                 want ? want : "", all.p ? all.p : "(none)");
+    sl_buf_deinit(&all);
+    return rc;
+}
+
+/* Objects merge key by key, null erases, an empty list is nothing, everything
+ * else replaces. As deep as a manifest may nest. */
+static int merge(json_t *base, const json_t *over)
+{
+    const char *key;
+    json_t *v;
+    int bad = 0;
+
+    json_object_foreach((json_t *)(uintptr_t)over, key, v)
+    {
+        json_t *old = json_object_get(base, key);
+
+        if (json_is_null(v))
+            (void)json_object_del(base, key);
+        else if (json_is_object(v) && json_is_object(old))
+            bad |= merge(old, v);
+        else if (json_is_object(v)) {
+            /* Nulls inside erase nothing, and must not stay. */
+            json_t *fresh = json_object();
+
+            bad |=
+                !fresh || merge(fresh, v) || json_object_set(base, key, fresh);
+            json_decref(fresh);
+        } else if (!(json_is_array(v) && json_array_size(v) == 0))
+            bad |= json_object_set_new(base, key, json_deep_copy(v));
+    }
+    return bad;
+}
+
+int sl_manifest_profile(json_t **out, const struct sl_manifest *m,
+                        const char *name, struct sl_err *err)
+{
+    const char *real = NULL;
+    json_t *p;
+    int rc = sl_manifest_profile_name(&real, m, name, err);
+
+    if (rc)
+        return rc;
+    p = json_deep_copy(json_object_get(m->json, "serve"));
+    if (!p ||
+        merge(p, json_object_get(json_object_get(m->json, "profiles"), real))) {
+        json_decref(p);
+        return sl_fail(err, SL_ENOMEM, "no memory is left for a profile");
+    }
+    *out = p;
+    return 0;
+}
+
+/* Digests and commits below `v`; as deep as a manifest may nest. */
+static bool zeros(const json_t *v, struct sl_walk *w)
+{
+    const char *key, *s = json_string_value(v);
+    json_t *item;
+    size_t i;
+
+    if (s && (sl_name_is_zero(s, SL_NAME_COMMIT) ||
+              sl_name_is_zero(s, SL_NAME_SHA256)))
+        return true;
+    json_array_foreach(v, i, item)
+    {
+        size_t old = sl_walk_index(w, i);
+
+        if (zeros(item, w))
+            return true;
+        sl_walk_back(w, old);
+    }
+    json_object_foreach((json_t *)(uintptr_t)v, key, item)
+    {
+        size_t old = sl_walk_key(w, key);
+
+        if (zeros(item, w))
+            return true;
+        sl_walk_back(w, old);
+    }
+    return false;
+}
+
+bool sl_manifest_has_zeros(const struct sl_manifest *m, char *where, size_t cap)
+{
+    struct sl_walk w = {.file = ""};
+
+    if (!zeros(m->json, &w))
+        return false;
+    snprintf(where, cap, "%s", w.path);
+    return true;
+}

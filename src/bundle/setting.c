@@ -1,0 +1,491 @@
+/* bundle/setting.c - what a profile may set; see setting.h
+ *
+ * A key is looked for in the table of options first, so that an option that is
+ * added there becomes a key of profiles without a word here. Then in `later`:
+ * the settings of the format that this version has no option for, or more
+ * values than its option offers. Anything else is refused.
+ *
+ * `later` also knows which value asks for what Sluice always does ("accept":
+ * "exact"): such a setting changes nothing and is let pass.
+ */
+#include "bundle/setting.h"
+
+#include "base/machine.h"
+#include "bundle/name.h"
+
+#define MAX_UNITS 1024 /* sockets, nodes or core sets; chosen, not measured */
+#define MAX_LADDER 64  /* rungs */
+#define U53 (0x1p53 - 1)
+
+/* Options of 'serve' that a bundle may not set: paths of this machine, secrets,
+ * and what the model is. */
+static const char not_yours[] = "model|chat-template|log-level|help|json";
+
+static const struct later {
+    const char *group, *key;
+    struct sl_shape shape;
+    const char *always; /* the value that changes nothing, or NULL */
+} later[] = {
+    {"engine", "kv_dtype", {.type = SL_SHAPE_WORD, .words = "bfp8"}, NULL},
+    {"engine",
+     "dtype",
+     {.type = SL_SHAPE_WORD, .words = "auto|bf16|bfloat16|q8|q4|bfp4"},
+     NULL},
+    {"engine",
+     "expert_dtype",
+     {.type = SL_SHAPE_WORD,
+      .words = "bf16|q8_0|q6_k|q5_k|q4_k|q4_0|bfp8|bfp4"},
+     NULL},
+    {"engine",
+     "tensor_parallel_size",
+     {.type = SL_SHAPE_INT, .lo = 1, .hi = MAX_UNITS},
+     "1"},
+    {"engine", "weights", {.type = SL_SHAPE_WORD, .words = "map|copy"}, "map"},
+    {"spec",
+     "drafter",
+     {.type = SL_SHAPE_WORD, .words = "auto|dflash|mtp|ngram|none"},
+     NULL},
+    {"spec", "draft_model", {.type = SL_SHAPE_SLUG}, NULL},
+    {"spec", "draft_depth", {.type = SL_SHAPE_INT, .lo = 1, .hi = 15}, NULL},
+    {"spec", "spec_ladder", {.type = SL_SHAPE_CALL}, NULL},
+    {"spec",
+     "dflash_max_context",
+     {.type = SL_SHAPE_INT, .lo = 0, .hi = 1 << 24},
+     NULL},
+    {"spec",
+     "dflash_hysteresis",
+     {.type = SL_SHAPE_INT, .lo = 0, .hi = 1 << 24},
+     NULL},
+    {"spec",
+     "accept",
+     {.type = SL_SHAPE_WORD, .words = "exact|lenient|relaxed"},
+     "exact"},
+    {"spec", "lenience", {.type = SL_SHAPE_NUM, .lo = 1e-9, .hi = 1}, "1"},
+    {"spec", "relax_threshold", {.type = SL_SHAPE_NUM, .lo = 0, .hi = 1}, NULL},
+    {"spec", "mtp_prime", {.type = SL_SHAPE_STR, .hi = 32}, "on"},
+    {"spec",
+     "spec_disable_ratio",
+     {.type = SL_SHAPE_NUM, .lo = 0, .hi = 100},
+     "0"},
+    {"spec",
+     "spec_log_rounds",
+     {.type = SL_SHAPE_INT, .lo = 0, .hi = 1 << 20},
+     "0"},
+};
+
+/* Variables of the format that are not in the table of options yet. */
+static const char later_env[] = "SLUICE_PD_CHECK_PAYLOAD";
+
+/* ------------------------------------------------------------- shapes */
+
+static int ladder(struct sl_walk *w, const json_t *v)
+{
+    size_t i;
+    json_t *rung;
+
+    if (!json_is_array(v) || json_array_size(v) < 1 ||
+        json_array_size(v) > MAX_LADDER)
+        return sl_walk_wrong(w, v, "an array of 1 to 64 pairs [users, rows]");
+    json_array_foreach(v, i, rung)
+    {
+        const json_t *users = json_array_get(rung, 0);
+        const json_t *rows = json_array_get(rung, 1);
+
+        if (json_array_size(rung) != 2 || !json_is_integer(users) ||
+            !json_is_integer(rows) || json_integer_value(users) < 1 ||
+            json_integer_value(rows) < 0 || json_integer_value(rows) > 64)
+            return sl_walk_wrong(w, v, "an array of pairs [users, rows]");
+    }
+    return 0;
+}
+
+static const struct later *find_later(const char *group, const char *key)
+{
+    for (size_t i = 0; i < SL_COUNTOF(later); i++)
+        if (!strcmp(later[i].group, group) && !strcmp(later[i].key, key))
+            return &later[i];
+    return NULL;
+}
+
+static int check_later(struct sl_walk *w, const struct later *l,
+                       const json_t *v)
+{
+    struct sl_shape table[] = {l->shape, {.key = NULL}};
+    json_t *obj;
+    size_t len = w->len;
+    int rc;
+
+    if (l->shape.type == SL_SHAPE_CALL)
+        return ladder(w, v);
+    if (!strcmp(l->key, "mtp_prime") && json_is_integer(v) &&
+        json_integer_value(v) > 0)
+        return 0;
+    /* The walk adds the key itself. */
+    sl_walk_back(w, len - strlen(l->key) - 1);
+    table[0].key = l->key;
+    obj = json_pack("{s:O}", l->key, (json_t *)(uintptr_t)v);
+    rc = obj ? sl_shape_walk(w, table, obj)
+             : sl_fail(w->err, SL_ENOMEM, "no memory is left for a profile");
+    json_decref(obj);
+    return rc;
+}
+
+/* Options that a group may set. */
+static int find_option(const char *group, const char *key)
+{
+    int id = sl_opt_find(SL_VERB_SERVE, key);
+
+    if (id < 0 ||
+        sl_shape_is_word(not_yours, sl_opt_get((enum sl_opt_id)id)->name))
+        return -1;
+    if (!strcmp(group, "http"))
+        return id == SL_OPT_HOST || id == SL_OPT_PORT ? id : -1;
+    return sl_opt_get((enum sl_opt_id)id)->verbs & SL_VERB_RUN ? id : -1;
+}
+
+static int as_option(const char *key, const json_t *v, struct sl_err *err)
+{
+    json_t *obj = json_pack("{s:O}", key, (json_t *)(uintptr_t)v);
+    struct sl_opts o;
+    int rc;
+
+    sl_opts_init(&o, SL_VERB_SERVE);
+    rc = obj ? sl_opts_profile(&o, obj, err)
+             : sl_fail(err, SL_ENOMEM, "no memory is left for a profile");
+    json_decref(obj);
+    return rc;
+}
+
+static int check_setting(struct sl_walk *w, const char *group, const char *key,
+                         const json_t *v)
+{
+    const struct later *l = find_later(group, key);
+    struct sl_err err = {.code = SL_OK};
+    const char *why;
+    int rc;
+
+    if (find_option(group, key) < 0 && !l)
+        return sl_walk_fail(w,
+                            "is no setting of '%s'; 'sluice serve --help' "
+                            "lists the options",
+                            group);
+    if (find_option(group, key) >= 0) {
+        rc = as_option(key, v, &err);
+        if (!rc || rc == SL_ENOMEM)
+            return rc ? sl_fail(w->err, SL_ENOMEM, "%s", err.msg) : 0;
+        if (!l) {
+            why = strchr(err.msg, ':');
+            return sl_walk_fail(w, "is wrong:%s", why ? why + 1 : err.msg);
+        }
+    }
+    return check_later(w, l, v);
+}
+
+static int check_group(struct sl_walk *w, const struct sl_shape *s,
+                       const json_t *v)
+{
+    const char *key;
+    json_t *item;
+
+    if (!json_is_object(v))
+        return sl_walk_wrong(w, v, "an object");
+    json_object_foreach((json_t *)(uintptr_t)v, key, item)
+    {
+        size_t old = sl_walk_key(w, key);
+        int rc = 0;
+
+        if (!json_is_null(item) || !(w->inherit & SL_SHAPE_NULLS))
+            rc = check_setting(w, s->key, key, item);
+        if (rc)
+            return rc;
+        sl_walk_back(w, old);
+    }
+    return 0;
+}
+
+/* Only variables of ours: a bundle must not reach the loader, the shell, the
+ * hub's client or a proxy. */
+static int check_env(struct sl_walk *w, const struct sl_shape *s,
+                     const json_t *v)
+{
+    const char *key;
+    json_t *item;
+
+    (void)s;
+    if (!json_is_object(v))
+        return sl_walk_wrong(w, v, "an object");
+    json_object_foreach((json_t *)(uintptr_t)v, key, item)
+    {
+        size_t old = sl_walk_key(w, key);
+        bool known = sl_shape_is_word(later_env, key);
+        char name[SL_OPT_ENV_LEN];
+
+        for (int i = 0; !known && i < SL_N_OPT; i++) {
+            sl_opt_env_name(name, (enum sl_opt_id)i);
+            known = !strcmp(name, key) &&
+                    (sl_opt_get((enum sl_opt_id)i)->verbs & SL_VERB_SERVE) &&
+                    !sl_shape_is_word(not_yours,
+                                      sl_opt_get((enum sl_opt_id)i)->name) &&
+                    (find_option("http", sl_opt_get((enum sl_opt_id)i)->name) >=
+                         0 ||
+                     find_option("engine",
+                                 sl_opt_get((enum sl_opt_id)i)->name) >= 0);
+        }
+        if (!known)
+            return sl_walk_fail(w, "is not allowed; a bundle may set variables "
+                                   "of Sluice's own settings, nothing else");
+        if (!json_is_string(item) && !json_is_null(item))
+            return sl_walk_wrong(w, item, "a string");
+        sl_walk_back(w, old);
+    }
+    return 0;
+}
+
+static const struct sl_shape requires_shape[] = {
+    {.key = "backend", .type = SL_SHAPE_WORDS, .hi = 8, .words = "cpu|cuda"},
+    {.key = "units", .type = SL_SHAPE_INT, .lo = 1, .hi = MAX_UNITS},
+    {.key = "unit_memory_bytes", .type = SL_SHAPE_INT, .hi = U53},
+    {.key = "host_memory_bytes", .type = SL_SHAPE_INT, .hi = U53},
+    {.key = "cores", .type = SL_SHAPE_INT, .lo = 1, .hi = 1 << 20},
+    {.key = "isa_any", .type = SL_SHAPE_STRS, .hi = 32},
+    {.key = "disk_bytes", .type = SL_SHAPE_INT, .hi = U53},
+    {.key = "hugepages_1g", .type = SL_SHAPE_INT, .hi = 1 << 20},
+    {.key = NULL}};
+
+static const struct sl_shape half_shape[] = {
+    {.key = "units", .type = SL_SHAPE_INTS, .hi = MAX_UNITS},
+    {.key = "max_num_seqs", .type = SL_SHAPE_INT, .lo = 1, .hi = 4096},
+    {.key = "kv_pool_tokens", .type = SL_SHAPE_INT, .hi = U53},
+    {.key = "max_num_batched_tokens",
+     .type = SL_SHAPE_INT,
+     .lo = 1,
+     .hi = 1 << 20},
+    {.key = "max_model_len", .type = SL_SHAPE_INT, .hi = 1 << 24},
+    {.key = "threads", .type = SL_SHAPE_INT, .hi = 1024},
+    {.key = NULL}};
+
+static const struct sl_shape split_shape[] = {
+    {.key = "prefill", .type = SL_SHAPE_OBJ, .sub = half_shape},
+    {.key = "decode", .type = SL_SHAPE_OBJ, .sub = half_shape},
+    {.key = "transport", .type = SL_SHAPE_STR, .hi = 256},
+    {.key = "min_remote_tokens", .type = SL_SHAPE_INT, .hi = 1 << 24},
+    {.key = "staging_bytes", .type = SL_SHAPE_INT, .hi = U53},
+    {.key = "lease_s", .type = SL_SHAPE_INT, .lo = 1, .hi = 86400},
+    {.key = "transfer_timeout_s", .type = SL_SHAPE_INT, .lo = 1, .hi = 86400},
+    {.key = "fallback", .type = SL_SHAPE_WORD, .words = "local|error"},
+    {.key = NULL}};
+
+static const struct sl_shape timeouts_shape[] = {
+    {.key = "ready_s", .type = SL_SHAPE_INT, .lo = 1, .hi = 1 << 20},
+    {.key = "drain_s", .type = SL_SHAPE_INT, .hi = 3600},
+    {.key = "request_s", .type = SL_SHAPE_INT, .lo = 1, .hi = 1 << 20},
+    {.key = NULL}};
+
+const struct sl_shape sl_setting_shape[] = {
+    {.key = "description", .type = SL_SHAPE_STR},
+    {.key = "best_for", .type = SL_SHAPE_STR},
+    {.key = "mode", .type = SL_SHAPE_WORD, .words = "mono|split"},
+    {.key = "requires", .type = SL_SHAPE_OBJ, .sub = requires_shape},
+    {.key = "http", .type = SL_SHAPE_CALL, .call = check_group},
+    {.key = "engine", .type = SL_SHAPE_CALL, .call = check_group},
+    {.key = "spec", .type = SL_SHAPE_CALL, .call = check_group},
+    {.key = "split", .type = SL_SHAPE_OBJ, .sub = split_shape},
+    {.key = "env", .type = SL_SHAPE_CALL, .call = check_env},
+    {.key = "timeouts", .type = SL_SHAPE_OBJ, .sub = timeouts_shape},
+    {.key = NULL}};
+
+/* -------------------------------------------------------------- apply */
+
+/* Does the value ask for what Sluice always does? */
+static bool is_always(const struct later *l, const json_t *v)
+{
+    char text[40] = "";
+
+    if (json_is_string(v))
+        snprintf(text, sizeof(text), "%s", json_string_value(v));
+    else if (json_is_number(v))
+        snprintf(text, sizeof(text), "%.9g", json_number_value(v));
+    return l && l->always && !strcmp(text, l->always);
+}
+
+static int add_setting(json_t *flat, const char *group, const char *key,
+                       json_t *v, const char *name, struct sl_err *err)
+{
+    const struct later *l = find_later(group, key);
+    struct sl_err why = {.code = SL_OK};
+
+    if (find_option(group, key) >= 0) {
+        if (!as_option(key, v, &why))
+            return json_object_set(flat, key, v)
+                       ? sl_fail(err, SL_ENOMEM, "no memory is left")
+                       : 0;
+    } else if (is_always(l, v)) {
+        return 0;
+    }
+    return sl_fail(err, SL_EUNSUP,
+                   "profile '%s' sets %s.%s, which this version cannot do%s%s; "
+                   "choose another --profile",
+                   name, group, key, why.msg[0] ? ": " : "", why.msg);
+}
+
+static int add_env(json_t *flat, const json_t *env, const char *name,
+                   struct sl_err *err)
+{
+    const char *key;
+    json_t *v;
+
+    json_object_foreach((json_t *)(uintptr_t)env, key, v)
+    {
+        char opt[SL_OPT_ENV_LEN];
+        int id = -1;
+
+        for (int i = 0; id < 0 && i < SL_N_OPT; i++) {
+            sl_opt_env_name(opt, (enum sl_opt_id)i);
+            if (!strcmp(opt, key))
+                id = i;
+        }
+        if (id < 0)
+            return sl_fail(err, SL_EUNSUP,
+                           "profile '%s' sets the variable %s, which this "
+                           "version does not know; choose another --profile",
+                           name, key);
+        /* In the profile the setting itself wins over its variable. */
+        if (!json_object_get(flat, sl_opt_get((enum sl_opt_id)id)->name) &&
+            json_object_set(flat, sl_opt_get((enum sl_opt_id)id)->name, v))
+            return sl_fail(err, SL_ENOMEM, "no memory is left");
+    }
+    return 0;
+}
+
+static int add_drain(json_t *flat, const json_t *profile)
+{
+    json_t *s =
+        json_object_get(json_object_get(profile, "timeouts"), "drain_s");
+
+    return s ? json_object_set(flat, "drain_timeout", s) : 0;
+}
+
+int sl_setting_apply(json_t **flat, struct sl_opts *o, const json_t *profile,
+                     const char *name, struct sl_err *err)
+{
+    static const char *const group[] = {"http", "engine", "spec"};
+    const char *mode = json_string_value(json_object_get(profile, "mode"));
+    json_t *all = json_object();
+    int rc = 0;
+
+    if (mode && !strcmp(mode, "split"))
+        rc = sl_fail(err, SL_EUNSUP,
+                     "profile '%s' splits prefill and decode between two "
+                     "engines, which this version cannot do; choose another "
+                     "--profile",
+                     name);
+    for (size_t i = 0; !rc && i < SL_COUNTOF(group); i++) {
+        json_t *g = json_object_get(profile, group[i]), *v;
+        const char *key;
+
+        /* 'run' listens nowhere. */
+        if (i == 0 && o->verb != SL_VERB_SERVE)
+            continue;
+        json_object_foreach(g, key, v)
+        {
+            if (!rc)
+                rc = add_setting(all, group[i], key, v, name, err);
+        }
+    }
+    if (!rc)
+        rc = add_env(all, json_object_get(profile, "env"), name, err);
+    if (!rc && o->verb == SL_VERB_SERVE && add_drain(all, profile))
+        rc = sl_fail(err, SL_ENOMEM, "no memory is left");
+    if (!rc)
+        rc = sl_opts_profile(o, all, err);
+    if (rc) {
+        json_decref(all);
+        return rc;
+    }
+    *flat = all;
+    return 0;
+}
+
+/* ----------------------------------------------------------- requires */
+
+static uint64_t need(const json_t *req, const char *key)
+{
+    return (uint64_t)json_integer_value(json_object_get(req, key));
+}
+
+static bool has_word(const char *list, const char *word)
+{
+    size_t n = strlen(word);
+
+    for (const char *p = strstr(list, word); p; p = strstr(p + 1, word))
+        if ((p == list || p[-1] == ' ') && (p[n] == 0 || p[n] == ' '))
+            return true;
+    return false;
+}
+
+static int check_kind(const json_t *req, const struct sl_machine *m,
+                      const char *name, struct sl_err *err)
+{
+    const json_t *list = json_object_get(req, "backend"), *v;
+    bool ok = !list;
+    size_t i;
+
+    json_array_foreach(list, i, v)
+    {
+        ok |= !strcmp(json_string_value(v), "cpu");
+    }
+    if (!ok)
+        return sl_fail(err, SL_EUNSUP,
+                       "profile '%s' needs another kind of machine than a "
+                       "processor; choose another --profile",
+                       name);
+    list = json_object_get(req, "isa_any");
+    ok = json_array_size(list) == 0;
+    json_array_foreach(list, i, v)
+    {
+        const char *want = json_string_value(v);
+
+        /* Linux calls "neon_i8mm" of a manifest "i8mm". */
+        ok |= has_word(m->isa, strncmp(want, "neon_", 5) ? want : want + 5);
+    }
+    if (!ok)
+        return sl_fail(err, SL_EUNSUP,
+                       "profile '%s' needs one of the instruction sets that "
+                       "its manifest lists, and this machine has: %s",
+                       name, m->isa);
+    return 0;
+}
+
+int sl_setting_requires(const json_t *profile, const char *name, bool force,
+                        struct sl_err *err)
+{
+    const json_t *req = json_object_get(profile, "requires");
+    uint64_t units, bytes;
+    struct sl_machine m;
+    int rc = sl_machine_get(&m, err);
+
+    if (!rc)
+        rc = check_kind(req, &m, name, err);
+    if (rc || force)
+        return rc;
+    units = need(req, "units");
+    if (units > sl_max(m.n_node, 1))
+        return sl_fail(err, SL_EUNSUP,
+                       "profile '%s' needs %llu memory nodes and this machine "
+                       "has %u; choose another --profile or say --force",
+                       name, (unsigned long long)units, m.n_node);
+    if (need(req, "cores") > m.n_core)
+        return sl_fail(err, SL_EUNSUP,
+                       "profile '%s' needs %llu cores and this machine has %u; "
+                       "choose another --profile or say --force",
+                       name, (unsigned long long)need(req, "cores"), m.n_core);
+    bytes = sl_max(need(req, "host_memory_bytes"),
+                   need(req, "unit_memory_bytes") * sl_max(units, 1));
+    if (bytes > m.mem_bytes)
+        return sl_fail(err, SL_EUNSUP,
+                       "profile '%s' needs %.1f GiB of memory and this machine "
+                       "has %.1f; choose another --profile or say --force",
+                       name, (double)bytes / 0x1p30,
+                       (double)m.mem_bytes / 0x1p30);
+    return 0;
+}
