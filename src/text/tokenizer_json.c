@@ -63,17 +63,31 @@ static bool same(struct sl_span a, struct sl_span b)
 
 /* ---- refusing ---- */
 
-/* "the field 'x' is VALUE" for the message; the value is cut to a line. */
-static int unsupported(struct sl_err *err, const char *where, const json_t *v,
-                       const char *want)
+/* "WHERE is VALUE; it must be WANT". The value is cut to a line. */
+static int refuse(int code, struct sl_err *err, const char *where,
+                  const json_t *v, const char *want)
 {
     char *text = v ? json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
-    int rc = sl_fail(err, SL_EUNSUP,
-                     "%s is %.300s, which is not supported; it must be %s",
-                     where, text ? text : "missing", want);
+    int rc = sl_fail(err, code, "%s is %.300s%s; it must be %s", where,
+                     text ? text : "missing",
+                     code == SL_EUNSUP ? ", which is not supported" : "", want);
 
     free(text); /* jansson's own */
     return rc;
+}
+
+/* Some other kind of tokenizer. */
+static int unsupported(struct sl_err *err, const char *where, const json_t *v,
+                       const char *want)
+{
+    return refuse(SL_EUNSUP, err, where, v, want);
+}
+
+/* No tokenizer at all, or a damaged one. */
+static int malformed(struct sl_err *err, const char *where, const json_t *v,
+                     const char *want)
+{
+    return refuse(SL_EFORMAT, err, where, v, want);
 }
 
 static bool is_string(const json_t *v, const char *want)
@@ -145,8 +159,8 @@ static int put_vocab(struct part *p, struct sl_err *err)
     int n;
 
     if (!p->vocab.p)
-        return unsupported(err, "model.vocab", NULL,
-                           "an object of tokens and ids");
+        return malformed(err, "model.vocab", NULL,
+                         "an object of tokens and ids");
     n = sl_vocab_json_init(r, p->vocab, "model.vocab", err);
     if (n)
         return n;
@@ -223,7 +237,7 @@ static int put_added_list(struct part *p, const json_t *list,
     if (!list || json_is_null(list))
         return 0;
     if (!json_is_array(list))
-        return unsupported(err, "added_tokens", list, "a list");
+        return malformed(err, "added_tokens", list, "a list");
     json_array_foreach(list, i, tok)
     {
         int64_t id;
@@ -247,7 +261,7 @@ static int put_added_map(struct part *p, json_t *map, struct sl_err *err)
     if (!map || json_is_null(map))
         return 0;
     if (!json_is_object(map))
-        return unsupported(err, "added_tokens_decoder", map, "an object");
+        return malformed(err, "added_tokens_decoder", map, "an object");
     json_object_foreach(map, key, tok)
     {
         int64_t id;
@@ -297,7 +311,7 @@ static int put_merges(struct part *p, struct sl_err *err)
     int n;
 
     if (!p->merges.p)
-        return unsupported(err, "model.merges", NULL, "a list");
+        return malformed(err, "model.merges", NULL, "a list");
     n = sl_vocab_json_init(r, p->merges, "model.merges", err);
     if (n)
         return n;
@@ -334,7 +348,7 @@ static int read_model(struct part *p, struct sl_err *err)
     int rc;
 
     if (!json_is_object(model))
-        return unsupported(err, "model", model, "an object");
+        return malformed(err, "model", model, "an object");
     /* Old files have no type; what has merges is BPE. */
     if (type && !is_string(type, "BPE"))
         return unsupported(err, "model.type", type, "\"BPE\"");
@@ -437,7 +451,7 @@ static int named_token(int32_t *id, const struct part *p, const char *key,
     if (!v || json_is_null(v))
         return 0;
     if (!json_is_string(v))
-        return unsupported(err, key, v, "a token or null");
+        return malformed(err, key, v, "a token or null");
     /* From the end: there the added ones are. */
     for (size_t i = p->n_ids; i-- > 0;) {
         if (!p->kind[i] || !same(p->text[i], span_of(v)))

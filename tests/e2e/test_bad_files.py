@@ -182,7 +182,7 @@ def no_tokenizer():
 
 @test
 def broken_tokenizer():
-    for rc, text in ((5, ""), (5, "{"), (3, "[]"), (3, '{"model":{}}')):
+    for rc, text in ((5, ""), (5, "{"), (5, "[]"), (5, '{"model":{}}')):
         d = copy()
         (d / "tokenizer.json").write_text(text)
         refused(d, rc, "tokenizer")
