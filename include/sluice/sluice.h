@@ -127,12 +127,24 @@ struct sl_gen_opts {
     uint32_t n_bias;
     const int32_t *stop_ids; /* end the generation; beside the model's own */
     uint32_t n_stop_ids;
-    const char *const *stop; /* texts that end it; not part of the answer */
+    const char *const *stop; /* texts that end it */
     uint32_t n_stop;
-    uint32_t min_tokens;
+    bool include_stop; /* what ended it, a text of `stop` or a printable id of
+                          `stop_ids`, is part of the answer */
+    uint32_t min_tokens; /* before so many nothing but max_tokens ends it */
     bool ignore_eos;
+    const int32_t *allowed_ids; /* only these are drawn; none: all are */
+    uint32_t n_allowed;
+    const char *const *bad_words; /* texts that are not generated, alone or
+                                     behind a space; as vLLM reads them */
+    uint32_t n_bad_words;
+    bool show_special; /* special tokens are printed, too */
     bool want_logprobs;
     uint32_t n_top_logprobs; /* 0 to 20 */
+    int32_t priority; /* of those that wait the lowest starts first; of those
+                         that run the highest gives way first */
+    bool no_cache;       /* read the whole prompt, whatever is known of it */
+    uint64_t cache_salt; /* prompts of different salts share nothing */
 
     /* Called from the engine thread when a piece is ready or the generation
      * has ended, at most once per piece; must not block and must not call into
@@ -169,6 +181,8 @@ struct sl_piece {
     const char *text; /* whole characters; not terminated */
     size_t n_text;
     const int32_t *ids; /* tokens that this piece consumed */
+    const uint32_t *text_end; /* [n_ids] bytes of `text` that were ready with
+                                 each; the end of an answer may add more */
     size_t n_ids;
     const struct sl_logprob *logprobs; /* [n_ids], or NULL if not asked for */
     const struct sl_logprob *top;      /* [n_ids][n_top] */

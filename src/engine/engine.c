@@ -53,11 +53,25 @@ void sl_gen_list_push(struct sl_gen_list *l, struct sl_gen *g)
     l->tail = g;
 }
 
-void sl_gen_list_unpop(struct sl_gen_list *l, struct sl_gen *g)
+void sl_gen_list_insert(struct sl_gen_list *l, struct sl_gen *g, bool first)
 {
-    g->next = l->head;
-    l->head = g;
-    if (!l->tail)
+    struct sl_gen *at = NULL; /* what g comes behind; NULL: nothing */
+
+    /* Mostly all are equal, and the newest goes to the end. */
+    if (!first && l->tail && l->tail->priority <= g->priority)
+        at = l->tail;
+    else
+        for (struct sl_gen *k = l->head;
+             k && (first ? k->priority < g->priority
+                         : k->priority <= g->priority);
+             k = k->next)
+            at = k;
+    g->next = at ? at->next : l->head;
+    if (at)
+        at->next = g;
+    else
+        l->head = g;
+    if (!g->next)
         l->tail = g;
 }
 
@@ -116,7 +130,7 @@ static bool take_submitted(struct sl_engine *e)
     stop = e->stop;
     sl_unlock(&e->mu);
     for (struct sl_gen *g; (g = sl_gen_list_pop(&got)) != NULL;)
-        sl_gen_list_push(&e->waiting, g);
+        sl_gen_list_insert(&e->waiting, g, false);
     return !stop;
 }
 

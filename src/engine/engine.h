@@ -60,7 +60,8 @@ struct sl_engine {
     struct sl_prefix *prefix;
     struct sl_sampler *sampler;
     struct sl_gen_list waiting;
-    struct sl_gen **run; /* [max_num_seqs] oldest first */
+    struct sl_gen **run; /* [max_num_seqs] by rising priority number, of equal
+                            ones the oldest first */
     uint32_t n_run;
     struct sl_cost cost;
     uint64_t n_step;
@@ -85,7 +86,9 @@ struct sl_part {
 };
 
 void sl_gen_list_push(struct sl_gen_list *l, struct sl_gen *g);
-void sl_gen_list_unpop(struct sl_gen_list *l, struct sl_gen *g); /* at head */
+/* By rising priority number; of equals the newest last, or first when it has
+ * waited before. */
+void sl_gen_list_insert(struct sl_gen_list *l, struct sl_gen *g, bool first);
 struct sl_gen *sl_gen_list_pop(struct sl_gen_list *l); /* NULL when empty */
 
 /* Run one step over the running generations (engine/step.c). */

@@ -1,277 +1,13 @@
-/* engine/gen.c - one generation: submit, take pieces, cancel, close; see gen.h
+/* engine/gen.c - one generation: take pieces, cancel, close; see gen.h
  *
  * The engine thread adds text, ids and log-probabilities to `back`; the reader
- * swaps it with `front` and has all that came since. Both are sized when the
- * generation is submitted, so that the token loop allocates nothing.
+ * swaps it with `front` and has all that came since. Both were sized when the
+ * generation was submitted (engine/submit.c).
  */
 #include "engine/gen.h"
 
 #include "base/clock.h"
-#include "base/machine.h"
 #include "base/mem.h"
-#include "kern/kern.h"
-
-/* Text that may wait for a slow reader; a token is some bytes. */
-#define MAX_TEXT ((size_t)256 << 20)
-#define MAX_STOP_BYTES 4096 /* of one stop text */
-/* Reserved for text that waits. Tokens are rarely longer than 100 bytes, so
- * only a reader who falls behind by this much makes a buffer grow. */
-#define TEXT_RESERVE 4096
-
-static int pieces_init(struct sl_pieces *p, const struct sl_gen *g,
-                       struct sl_err *err)
-{
-    uint32_t n_top = g->sample.n_logprob;
-    int rc = sl_mem_alloc(&p->ids, g->max_out, sizeof(*p->ids), "an answer",
-                          err);
-
-    sl_buf_init(&p->text, MAX_TEXT);
-    sl_buf_reserve(&p->text, TEXT_RESERVE);
-    if (!rc && g->sample.want_logprob)
-        rc = sl_mem_alloc(&p->logprobs, g->max_out, sizeof(*p->logprobs),
-                          "log-probabilities", err);
-    if (!rc && n_top)
-        rc = sl_mem_alloc(&p->top, (size_t)g->max_out * n_top,
-                          sizeof(*p->top), "log-probabilities", err);
-    return rc;
-}
-
-static void pieces_deinit(struct sl_pieces *p)
-{
-    sl_buf_deinit(&p->text);
-    sl_mem_free(p->ids);
-    sl_mem_free(p->logprobs);
-    sl_mem_free(p->top);
-}
-
-/* ------------------------------------------------------------- submitting */
-
-void sl_gen_opts_init(struct sl_gen_opts *o, const struct sl_engine *e)
-{
-    *o = (struct sl_gen_opts){
-        .temperature = e->defaults.temperature,
-        .top_p = e->defaults.top_p,
-        .min_p = e->defaults.min_p,
-        .top_k = e->defaults.top_k,
-        .repetition_penalty = e->defaults.repetition_penalty,
-    };
-}
-
-/* How long the answer may be. */
-static int set_length(struct sl_gen *g, const struct sl_gen_opts *o,
-                      struct sl_err *err)
-{
-    uint32_t room = g->e->opts.max_model_len, pages;
-
-    if (g->n_prompt == 0)
-        return sl_fail(err, SL_EARG,
-                       "the prompt is empty; send at least one token");
-    if (g->n_prompt >= room)
-        return sl_fail(err, SL_EARG,
-                       "the prompt has %u tokens and the context holds %u, "
-                       "one of them for the answer; shorten it or raise "
-                       "--max-model-len",
-                       g->n_prompt, room);
-    room -= g->n_prompt;
-    if (o->max_tokens > room)
-        return sl_fail(err, SL_EARG,
-                       "max_tokens is %u, but behind a prompt of %u tokens "
-                       "the context of %u holds %u more; lower it or raise "
-                       "--max-model-len",
-                       o->max_tokens, g->n_prompt, g->e->opts.max_model_len,
-                       room);
-    g->max_out = o->max_tokens ? o->max_tokens : room;
-    pages = (g->n_prompt + g->max_out + SL_KV_PAGE - 1) / SL_KV_PAGE;
-    if (pages > g->e->mem->kv->n_page)
-        return sl_fail(err, SL_EARG,
-                       "prompt and answer of %u tokens need %u pages of KV "
-                       "cache and there are %u; lower max_tokens or raise "
-                       "--kv-pool-tokens",
-                       g->n_prompt + g->max_out, pages,
-                       g->e->mem->kv->n_page);
-    return 0;
-}
-
-static int set_prompt(struct sl_gen *g, const struct sl_gen_opts *o,
-                      struct sl_err *err)
-{
-    struct sl_ids ids;
-    int rc;
-
-    sl_ids_init(&ids, INT32_MAX / 2);
-    rc = sl_prompt_encode(&ids, g->e, o, err);
-    if (rc) {
-        sl_ids_deinit(&ids);
-        return rc;
-    }
-    g->tok = ids.p; /* taken */
-    g->n_prompt = g->n_known = (uint32_t)ids.len;
-    rc = set_length(g, o, err);
-    if (!rc)
-        rc = sl_mem_resize(&g->tok, (size_t)g->n_prompt + g->max_out,
-                           sizeof(*g->tok), "the tokens of a request", err);
-    return rc;
-}
-
-/* Ids that end the answer: the request's and, unless it ignores them, the
- * model's. */
-static int set_end_ids(struct sl_gen *g, const struct sl_gen_opts *o,
-                       struct sl_err *err)
-{
-    const struct sl_conf *c = &g->e->weights->conf;
-    uint32_t n = o->n_stop_ids;
-    int32_t eos;
-    int rc = sl_mem_alloc(&g->end_ids, (size_t)n + c->n_eos + 1,
-                          sizeof(*g->end_ids), "stop ids", err);
-
-    if (rc)
-        return rc;
-    if (n)
-        memcpy(g->end_ids, o->stop_ids, n * sizeof(*g->end_ids));
-    g->n_stop_ids = n;
-    for (uint32_t i = 0; !o->ignore_eos && i < c->n_eos; i++)
-        g->end_ids[n++] = c->eos[i];
-    if (!o->ignore_eos && g->e->tok && sl_tokenizer_eos(g->e->tok, &eos))
-        g->end_ids[n++] = eos;
-    g->sample.end = g->end_ids;
-    g->sample.n_end = n;
-    return 0;
-}
-
-static int set_stop(struct sl_gen *g, const struct sl_gen_opts *o,
-                    struct sl_err *err)
-{
-    int rc = sl_mem_alloc(&g->stop, o->n_stop, sizeof(*g->stop), "stop texts",
-                          err);
-
-    for (; !rc && g->n_stop < o->n_stop; g->n_stop++) {
-        const char *s = o->stop[g->n_stop];
-        size_t len = strlen(s);
-
-        if (len == 0 || len > MAX_STOP_BYTES)
-            return sl_fail(err, SL_EARG,
-                           "stop text %u has %zu bytes; use 1 to %d",
-                           g->n_stop, len, MAX_STOP_BYTES);
-        rc = sl_mem_dup(&g->stop[g->n_stop], s, len, err);
-    }
-    return rc;
-}
-
-static int set_sampling(struct sl_gen *g, const struct sl_gen_opts *o,
-                        struct sl_err *err)
-{
-    struct sl_sample_opts *s = &g->sample;
-    int rc;
-
-    sl_sample_opts_init(s);
-    s->temperature = o->temperature;
-    s->top_p = o->top_p;
-    s->top_k = o->top_k;
-    s->min_p = o->min_p;
-    s->presence = o->presence_penalty;
-    s->frequency = o->frequency_penalty;
-    s->repetition = o->repetition_penalty;
-    s->seed = o->has_seed ? o->seed : sl_machine_random();
-    s->min_tokens = o->min_tokens;
-    s->choice = o->choice;
-    s->want_logprob = o->want_logprobs;
-    s->n_logprob = o->want_logprobs ? o->n_top_logprobs : 0;
-    rc = sl_mem_alloc(&g->bias, o->n_bias, sizeof(*g->bias), "logit bias",
-                      err);
-    for (uint32_t i = 0; !rc && i < o->n_bias; i++)
-        g->bias[i] =
-            (struct sl_bias){.id = o->bias_ids[i], .value = o->bias[i]};
-    s->bias = g->bias;
-    s->n_bias = o->n_bias;
-    if (!rc)
-        rc = set_end_ids(g, o, err);
-    if (!rc)
-        rc = sl_sample_opts_check(s, g->e->n_vocab, err);
-    return rc;
-}
-
-static int set_output(struct sl_gen *g, struct sl_err *err)
-{
-    int rc = sl_history_open(&g->hist, g->n_prompt + g->max_out, err);
-
-    if (!rc)
-        rc = sl_keep_plan(g, err);
-    if (!rc && g->may_draft)
-        rc = sl_mem_alloc(&g->ring, SL_DRAFT_RING,
-                          g->e->weights->conf.hidden * sizeof(*g->ring),
-                          "the rows for drafting", err);
-    sl_buf_reserve(&g->fresh, TEXT_RESERVE);
-    sl_buf_reserve(&g->stopper.held, TEXT_RESERVE);
-    if (!rc)
-        rc = sl_history_push(g->hist, g->tok, g->n_prompt, false, err);
-    if (!rc)
-        rc = pieces_init(&g->front, g, err);
-    if (!rc)
-        rc = pieces_init(&g->back, g, err);
-    if (g->e->tok)
-        sl_detokenize_init(&g->detok, g->e->tok, true);
-    return rc;
-}
-
-static void free_gen(struct sl_gen *g)
-{
-    sl_seq_close(&g->seq);
-    sl_history_close(&g->hist);
-    sl_stop_deinit(&g->stopper);
-    sl_buf_deinit(&g->fresh);
-    pieces_deinit(&g->front);
-    pieces_deinit(&g->back);
-    for (uint32_t i = 0; i < g->n_stop; i++)
-        sl_mem_free(g->stop[i]);
-    sl_mem_free(g->stop);
-    sl_mem_free(g->bias);
-    sl_mem_free(g->cut);
-    sl_mem_free(g->ring);
-    sl_mem_free(g->end_ids);
-    sl_mem_free(g->tok);
-    sl_cond_deinit(&g->ready);
-    sl_mutex_deinit(&g->mu);
-    sl_mem_free(g);
-}
-
-int sl_gen_submit(struct sl_gen **out, struct sl_engine *e,
-                  const struct sl_gen_opts *o, struct sl_err *err)
-{
-    struct sl_gen *g = NULL;
-    int rc = sl_mem_alloc(&g, 1, sizeof(*g), "a generation", err);
-
-    if (rc)
-        return rc;
-    g->e = e;
-    g->wake = o->wake;
-    g->wake_ctx = o->wake_ctx;
-    g->ignore_eos = o->ignore_eos;
-    g->stop_text = g->stop_id = -1;
-    g->may_draft = e->drafts && (e->opts.draft == SL_DRAFT_ALL ||
-                                 o->temperature <= 0);
-    g->submit_ns = sl_clock_ns();
-    sl_mutex_init(&g->mu, SL_RANK_GEN);
-    sl_cond_init(&g->ready);
-    sl_buf_init(&g->fresh, MAX_TEXT);
-    rc = set_prompt(g, o, err);
-    if (!rc)
-        rc = set_stop(g, o, err);
-    sl_stop_init(&g->stopper, g->stop, g->n_stop);
-    if (!rc)
-        rc = set_sampling(g, o, err);
-    if (!rc)
-        rc = set_output(g, err);
-    if (rc) {
-        free_gen(g);
-        return rc;
-    }
-    sl_lock(&e->mu);
-    sl_gen_list_push(&e->submitted, g);
-    sl_cond_wake_all(&e->work);
-    sl_unlock(&e->mu);
-    *out = g;
-    return 0;
-}
 
 /* ---------------------------------------------------------- the engine side */
 
@@ -291,6 +27,7 @@ static void put_id(struct sl_gen *g, const struct sl_draw *d)
     struct sl_logprob *top = n_top ? b->top + b->n_ids * n_top : NULL;
 
     b->ids[b->n_ids] = d->id;
+    b->text_end[b->n_ids] = (uint32_t)b->text.len;
     if (b->logprobs)
         b->logprobs[b->n_ids] =
             (struct sl_logprob){.id = d->id, .logprob = d->logprob};
@@ -319,20 +56,40 @@ static enum sl_finish finish_of(struct sl_gen *g, const struct sl_draw *d,
     return g->n_out == g->max_out ? SL_FINISH_LENGTH : SL_FINISH_NONE;
 }
 
+/* Is the text of this token shown? Not that of an end, unless the request named
+ * it and wants to see it. */
+static bool has_text(const struct sl_gen *g, int32_t id)
+{
+    for (uint32_t i = 0; g->include_stop && i < g->n_stop_ids; i++)
+        if (g->end_ids[i] == id)
+            return true;
+    return !is_end(g, id);
+}
+
+/* mu is held: the text of the newest token goes to the reader. True when it
+ * completed a stop text. */
+static bool put_text(struct sl_gen *g)
+{
+    if (g->n_out >= g->sample.min_tokens)
+        return sl_stop_feed(&g->stopper, &g->fresh, &g->back.text);
+    sl_stop_pass(&g->stopper, &g->fresh, &g->back.text);
+    return false;
+}
+
 enum sl_finish sl_gen_put(struct sl_gen *g, const struct sl_draw *d,
                           struct sl_err *err)
 {
-    bool has_text = g->e->tok && !is_end(g, d->id), stopped;
+    bool stopped;
     enum sl_finish why;
     int rc = sl_history_push(g->hist, &d->id, 1, true, err);
 
-    if (!rc && has_text)
+    if (!rc && g->e->tok && has_text(g, d->id))
         rc = sl_detokenize_push(&g->detok, d->id, &g->fresh, err);
     if (rc)
         return SL_FINISH_ERROR;
     g->tok[g->n_known++] = d->id;
     sl_lock(&g->mu);
-    stopped = sl_stop_feed(&g->stopper, &g->fresh, &g->back.text);
+    stopped = put_text(g);
     put_id(g, d);
     why = finish_of(g, d, stopped);
     if (why == SL_FINISH_NONE)
@@ -388,6 +145,7 @@ static int take(struct sl_gen *g, struct sl_piece *out, struct sl_err *err)
         .text = g->front.text.p ? g->front.text.p : "",
         .n_text = g->front.text.len,
         .ids = g->front.ids,
+        .text_end = g->front.text_end,
         .n_ids = g->front.n_ids,
         .logprobs = g->front.logprobs,
         .top = g->front.top,
@@ -457,7 +215,7 @@ void sl_gen_close(struct sl_gen **pg)
     while (!g->let_go)
         sl_cond_wait(&g->ready, &g->mu);
     sl_unlock(&g->mu);
-    free_gen(g);
+    sl_gen_free(g);
 }
 
 void sl_gen_stats(struct sl_gen *g, struct sl_gen_stats *out)

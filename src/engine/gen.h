@@ -28,6 +28,7 @@
 struct sl_pieces {
     struct sl_buf text;
     int32_t *ids;                /* [max_out] */
+    uint32_t *text_end;          /* [max_out] */
     struct sl_logprob *logprobs; /* [max_out], or NULL */
     struct sl_logprob *top;      /* [max_out][n_top], or NULL */
     size_t n_ids;
@@ -48,7 +49,12 @@ struct sl_gen {
     uint32_t n_cut;
     char **stop;
     uint32_t n_stop;
-    bool ignore_eos;
+    int32_t *allowed;            /* copies of what `sample` points to */
+    struct sl_bad_word *bad;
+    struct sl_ids bad_ids;
+    bool include_stop, no_cache;
+    uint64_t salt;
+    int32_t priority;
     void (*wake)(void *ctx);
     void *wake_ctx;
     uint64_t submit_ns;
@@ -96,11 +102,19 @@ enum sl_finish sl_gen_put(struct sl_gen *g, const struct sl_draw *d,
  * wait are kept. */
 void sl_gen_end(struct sl_gen *g, enum sl_finish why, const struct sl_err *err);
 
+/* Nobody runs it: give back all that it has. */
+void sl_gen_free(struct sl_gen *g);
+
 /* Let the draft head see the rows that wait in the ring (engine/draft.c). */
 void sl_draft_catch_up(struct sl_gen *g);
 
 /* Where the state of a prompt is worth keeping (engine/keep.c): fills cut. */
 int sl_keep_plan(struct sl_gen *g, struct sl_err *err);
+
+/* Append the ids of a text, in which special tokens are recognised. Any
+ * thread. */
+int sl_text_encode(struct sl_ids *out, struct sl_engine *e, const char *text,
+                   size_t len, struct sl_err *err);
 
 /* The prompt of a request as token ids (engine/prompt.c). Any thread. */
 int sl_prompt_encode(struct sl_ids *out, struct sl_engine *e,

@@ -33,10 +33,11 @@ static int copy_ids(struct sl_ids *out, const struct sl_engine *e,
     return rc;
 }
 
-static int encode(struct sl_ids *out, struct sl_engine *e, const char *text,
-                  size_t len, struct sl_err *err)
+int sl_text_encode(struct sl_ids *out, struct sl_engine *e, const char *text,
+                   size_t len, struct sl_err *err)
 {
     struct sl_encoder *enc = NULL;
+    size_t before = out->len;
     int rc = need_tokenizer(e, err);
 
     if (!rc)
@@ -46,13 +47,13 @@ static int encode(struct sl_ids *out, struct sl_engine *e, const char *text,
     rc = sl_tokenize_encode(enc, text, len, true, out, err);
     sl_engine_give_encoder(e, enc);
     /* A tokenizer with more ids than the embedding has rows. */
-    for (size_t i = 0; !rc && i < out->len; i++)
+    for (size_t i = before; !rc && i < out->len; i++)
         if ((uint32_t)out->p[i] >= e->n_vocab)
             rc = sl_fail(err, SL_EFORMAT,
                          "token %d has no row in the embedding of %u; the "
                          "tokenizer belongs to another model",
                          out->p[i], e->n_vocab);
-    return sl_wrap(err, rc, "the prompt");
+    return rc;
 }
 
 int sl_render(char **out, size_t *len, const struct sl_engine *e,
@@ -93,11 +94,12 @@ int sl_prompt_encode(struct sl_ids *out, struct sl_engine *e,
     if (o->ids)
         return copy_ids(out, e, o->ids, o->n_ids, err);
     if (o->text)
-        return encode(out, e, o->text, o->n_text, err);
+        return sl_wrap(err, sl_text_encode(out, e, o->text, o->n_text, err),
+                       "the prompt");
     rc = sl_render(&text, &len, e, o->messages, o->tools, o->template_kwargs,
                    err);
     if (!rc)
-        rc = encode(out, e, text, len, err);
+        rc = sl_wrap(err, sl_text_encode(out, e, text, len, err), "the prompt");
     sl_free(text);
     return rc;
 }
@@ -109,7 +111,7 @@ int sl_encode(int32_t **out, size_t *n, struct sl_engine *e, const char *text,
     int rc;
 
     sl_ids_init(&ids, INT32_MAX / 2);
-    rc = encode(&ids, e, text, len, err);
+    rc = sl_wrap(err, sl_text_encode(&ids, e, text, len, err), "the prompt");
     if (rc) {
         sl_ids_deinit(&ids);
         return rc;

@@ -2,8 +2,9 @@
  *
  * Between steps the engine admits what waits, while a place and pages for the
  * tokens known so far are free. Answers grow, so pages can run short later:
- * then the youngest generation is preempted. It goes back to the head of the
- * queue with its tokens and reads them again when there is room. The oldest one
+ * then the last generation is preempted: the youngest of the highest priority
+ * number. It goes back to the head of those that are as urgent in the queue,
+ * with its tokens, and reads them again when there is room. The first one
  * always has all it needs, because a request that could not run alone was
  * refused when it was submitted; so everybody finishes.
  *
@@ -64,18 +65,36 @@ static bool has_room(struct sl_engine *e, const struct sl_gen *g)
     return true;
 }
 
+/* A sequence that has read what is known of g. */
+static int open_seq(struct sl_engine *e, struct sl_gen *g)
+{
+    return g->no_cache ? sl_seq_open(&g->seq, e->mem, NULL)
+                       : sl_prefix_take(e->prefix, &g->seq, g->tok, g->n_known,
+                                        g->salt, NULL);
+}
+
+/* Behind those that run with the same priority, before those with a higher
+ * number, which give way first. */
+static void run(struct sl_engine *e, struct sl_gen *g)
+{
+    uint32_t i = e->n_run++;
+
+    for (; i > 0 && e->run[i - 1]->priority > g->priority; i--)
+        e->run[i] = e->run[i - 1];
+    e->run[i] = g;
+}
+
 /* Start the first waiting generation; false when it has to wait longer. */
 static bool admit(struct sl_engine *e, struct sl_gen *g)
 {
-    if (e->n_run == e->opts.max_num_seqs ||
-        sl_prefix_take(e->prefix, &g->seq, g->tok, g->n_known, 0, NULL))
+    if (e->n_run == e->opts.max_num_seqs || open_seq(e, g))
         return false;
     if (!has_room(e, g)) {
         sl_seq_close(&g->seq);
         return false;
     }
     sl_prefix_count(e->prefix, g->seq);
-    e->run[e->n_run++] = g;
+    run(e, g);
     sl_lock(&g->mu);
     if (!g->admit_ns) {
         g->admit_ns = sl_clock_ns();
@@ -87,18 +106,8 @@ static bool admit(struct sl_engine *e, struct sl_gen *g)
 
 static void admit_waiting(struct sl_engine *e)
 {
-    while (e->waiting.head) {
-        struct sl_gen *g = e->waiting.head;
-
-        if (is_cancelled(g)) {
-            sl_gen_list_pop(&e->waiting);
-            sl_gen_end(g, SL_FINISH_CANCEL, NULL);
-        } else if (admit(e, g)) {
-            sl_gen_list_pop(&e->waiting);
-        } else {
-            break;
-        }
-    }
+    while (e->waiting.head && admit(e, e->waiting.head))
+        sl_gen_list_pop(&e->waiting);
 }
 
 /* Take generation i out of the running ones, keeping their order. */
@@ -108,8 +117,18 @@ static void drop(struct sl_engine *e, uint32_t i)
     memmove(e->run + i, e->run + i + 1, (e->n_run - i) * sizeof(*e->run));
 }
 
+/* Wherever in the queue they are: nobody waits for what nobody wants. */
 static void drop_cancelled(struct sl_engine *e)
 {
+    struct sl_gen_list stay = {0};
+
+    for (struct sl_gen *g; (g = sl_gen_list_pop(&e->waiting)) != NULL;) {
+        if (is_cancelled(g))
+            sl_gen_end(g, SL_FINISH_CANCEL, NULL);
+        else
+            sl_gen_list_push(&stay, g);
+    }
+    e->waiting = stay;
     for (uint32_t i = e->n_run; i > 0; i--) {
         struct sl_gen *g = e->run[i - 1];
 
@@ -120,13 +139,13 @@ static void drop_cancelled(struct sl_engine *e)
     }
 }
 
-static void preempt_youngest(struct sl_engine *e)
+static void preempt_last(struct sl_engine *e)
 {
     struct sl_gen *g = e->run[--e->n_run];
 
     g->n_draft = g->n_ring = 0;
     sl_seq_close(&g->seq);
-    sl_gen_list_unpop(&e->waiting, g);
+    sl_gen_list_insert(&e->waiting, g, true);
 }
 
 /* ------------------------------------------------------------- what runs now */
@@ -220,7 +239,7 @@ static bool begin(struct sl_engine *e, uint32_t i, const struct sl_part *p)
     while (sl_seq_begin(e->run[i]->seq, p->firm, p->tent, NULL)) {
         if (sl_prefix_evict(e->prefix))
             continue;
-        preempt_youngest(e);
+        preempt_last(e);
         if (e->n_run <= i)
             return false;
     }
@@ -310,7 +329,7 @@ static void keep(struct sl_engine *e, struct sl_gen *g)
         sl_forward(e->model, &flush);
         sl_seq_end(g->seq, 0);
     }
-    sl_prefix_put(e->prefix, g->seq, g->tok, 0, row_s);
+    sl_prefix_put(e->prefix, g->seq, g->tok, g->salt, row_s);
 }
 
 /* Take the ended generations out, and keep what is worth keeping. */

@@ -14,21 +14,32 @@ void sl_stop_deinit(struct sl_stop *s)
     sl_buf_deinit(&s->held);
 }
 
-/* Offset of the first stop text in p, or len. */
-static size_t find(struct sl_stop *s, const char *p, size_t len)
+/* Where a stop text lies. */
+struct hit {
+    size_t at, end;
+};
+
+/* The stop text that ends first, of those that begin first. */
+static bool find(struct sl_stop *s, const char *p, size_t len, struct hit *out)
 {
-    size_t first = len;
+    bool found = false;
 
     for (uint32_t i = 0; i < s->n; i++) {
-        const char *hit = memmem(p, first, s->text[i], strlen(s->text[i]));
+        size_t n = strlen(s->text[i]), at, end;
+        const char *hit = memmem(p, len, s->text[i], n);
 
-        /* A later text may begin earlier only if all of it lies before. */
         if (!hit)
             continue;
-        first = (size_t)(hit - p);
+        at = (size_t)(hit - p);
+        end = at + n;
+        if (found && (end > out->end || (end == out->end && at >= out->at)))
+            continue;
+        *out = (struct hit){at, end};
         s->hit = i;
+        found = true;
+        len = end; /* a later one cannot win */
     }
-    return first;
+    return found;
 }
 
 /* Bytes at the end of p that begin a stop text without finishing it. */
@@ -46,10 +57,24 @@ static size_t open_tail(const struct sl_stop *s, const char *p, size_t len)
     return most;
 }
 
+/* Give out all that begins no stop text. */
+static void give(struct sl_stop *s, struct sl_buf *out)
+{
+    struct sl_buf *h = &s->held;
+    size_t keep;
+
+    if (h->len == 0)
+        return;
+    keep = open_tail(s, h->p, h->len);
+    sl_buf_add(out, h->p, h->len - keep);
+    memmove(h->p, h->p + h->len - keep, keep + 1);
+    h->len = keep;
+}
+
 bool sl_stop_feed(struct sl_stop *s, struct sl_buf *in, struct sl_buf *out)
 {
     struct sl_buf *h = &s->held;
-    size_t keep, at;
+    struct hit hit = {0, 0};
 
     if (s->n == 0) {
         sl_buf_add(out, in->p, in->len);
@@ -58,19 +83,20 @@ bool sl_stop_feed(struct sl_stop *s, struct sl_buf *in, struct sl_buf *out)
     }
     sl_buf_add(h, in->p, in->len);
     sl_buf_reset(in);
-    if (h->len == 0)
-        return false;
-    at = find(s, h->p, h->len);
-    if (at < h->len) {
-        sl_buf_add(out, h->p, at);
+    if (h->len > 0 && find(s, h->p, h->len, &hit)) {
+        sl_buf_add(out, h->p, s->include ? hit.end : hit.at);
         sl_buf_reset(h);
         return true;
     }
-    keep = open_tail(s, h->p, h->len);
-    sl_buf_add(out, h->p, h->len - keep);
-    memmove(h->p, h->p + h->len - keep, keep + 1);
-    h->len = keep;
+    give(s, out);
     return false;
+}
+
+void sl_stop_pass(struct sl_stop *s, struct sl_buf *in, struct sl_buf *out)
+{
+    sl_buf_add(&s->held, in->p, in->len);
+    sl_buf_reset(in);
+    give(s, out);
 }
 
 void sl_stop_flush(struct sl_stop *s, struct sl_buf *out)

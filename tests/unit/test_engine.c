@@ -355,6 +355,8 @@ static void test_stop_at_any_cut(void **state)
         {"abc STOP def", "abc "}, {"abSTOPQ", "ab"},  {"STSTSTOP", "STST"},
         {"aOPQSTOP", "a"},        {"x", "x"},         {"ax xx", "ax "},
         {"STO", "STO"},           {"", ""},
+        /* What ends first wins, though another begins before. */
+        {"aSTOPQ", "a"},          {"axxSTOP", "a"},   {"aSTOxxP", "aSTO"},
     };
 
     (void)state;
@@ -377,6 +379,183 @@ static void test_stop_at_any_cut(void **state)
             sl_buf_deinit(&in);
             sl_buf_deinit(&out);
         }
+}
+
+/* Text that cannot end an answer yet: a stop text counts by where it ends. */
+static void test_stop_that_began_early(void **state)
+{
+    char s0[] = "STOP";
+    char *const stop[] = {s0};
+    struct sl_stop s;
+    struct sl_buf in, out;
+
+    (void)state;
+    for (int include = 0; include < 2; include++) {
+        sl_stop_init(&s, stop, 1);
+        s.include = include;
+        sl_buf_init(&in, 100);
+        sl_buf_init(&out, 100);
+        sl_buf_str(&in, "a STOP b ST");
+        sl_stop_pass(&s, &in, &out);
+        assert_string_equal(out.p, "a STOP b ");
+        sl_buf_str(&in, "OP c");
+        assert_true(sl_stop_feed(&s, &in, &out));
+        assert_string_equal(out.p, include ? "a STOP b STOP" : "a STOP b ");
+        sl_stop_deinit(&s);
+        sl_buf_deinit(&in);
+        sl_buf_deinit(&out);
+    }
+}
+
+/* Answers of the same prompt under options that restrict them. */
+static void test_masks(void **state)
+{
+    static struct answer b;
+    struct sl_gen_opts o;
+    struct sl_gen *g;
+    int32_t ids[9], allowed[] = {40, 41, 77}, none;
+    const char *bad[1] = {"  "};
+
+    (void)state;
+    make_opts(&o, ids, 9, 1);
+    o.allowed_ids = allowed;
+    o.n_allowed = 3;
+    g = submit(&o);
+    collect(g, &b);
+    sl_gen_close(&g);
+    assert_int_equal(b.n, 40);
+    for (size_t i = 0; i < b.n; i++)
+        assert_true(b.ids[i] == 40 || b.ids[i] == 41 || b.ids[i] == 77);
+    o.allowed_ids = &none;
+    o.n_allowed = 0;
+    expect_refusal(&o, SL_EARG, "allowed_token_ids");
+    o.allowed_ids = NULL;
+    o.bad_words = bad;
+    o.n_bad_words = 1;
+    expect_refusal(&o, SL_EARG, "bad_words");
+}
+
+/* What ends an answer can be shown, and nothing but length ends it early. */
+static void test_stop_shown_and_minimum(void **state)
+{
+    static struct answer a, b;
+    struct sl_gen_opts o;
+    struct sl_gen *g;
+    int32_t ids[9];
+    char stop[3] = {0};
+    const char *list[] = {stop}, *hit;
+
+    (void)state;
+    make_opts(&o, ids, 9, 1);
+    g = submit(&o);
+    collect(g, &a);
+    sl_gen_close(&g);
+    memcpy(stop, a.text + 8, 2);
+    hit = strstr(a.text, stop);
+    o.stop = list;
+    o.n_stop = 1;
+    o.include_stop = true;
+    g = submit(&o);
+    collect(g, &b);
+    sl_gen_close(&g);
+    assert_int_equal(b.n_text, hit + 2 - a.text);
+    assert_memory_equal(a.text, b.text, b.n_text);
+    o.min_tokens = 40;
+    g = submit(&o);
+    collect(g, &b);
+    sl_gen_close(&g);
+    assert_int_equal(b.finish, SL_FINISH_LENGTH);
+    assert_string_equal(b.text, a.text);
+}
+
+/* Cancelled in the middle of the queue, an answer ends before its turn. */
+static void test_cancelled_in_the_queue(void **state)
+{
+    static struct answer a;
+    struct sl_gen_opts o;
+    struct sl_gen *g[20];
+    struct sl_gen_stats st;
+    int32_t ids[60];
+
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        make_opts(&o, ids, 60, i);
+        o.max_tokens = 400;
+        g[i] = submit(&o);
+    }
+    sl_gen_cancel(g[15]);
+    collect(g[15], &a);
+    assert_int_equal(a.finish, SL_FINISH_CANCEL);
+    assert_int_equal(a.n, 0);
+    /* Those before it have not ended: eight run at once, 400 tokens each. */
+    sl_gen_stats(g[14], &st);
+    assert_int_equal(st.n_output, 0);
+    for (int i = 0; i < 20; i++)
+        sl_gen_close(&g[i]);
+}
+
+/* Of those that wait the lowest number starts first, then the oldest. */
+static void test_priority(void **state)
+{
+    static struct answer a;
+    static const int32_t priority[14] = {0, 0, 0, 0, 0, 0, 0, 0,
+                                         5, 0, -1, 5, -1, 0};
+    static const int order[] = {10, 12, 9, 13, 8, 11};
+    struct sl_gen_opts o;
+    struct sl_gen *g[14];
+    struct sl_gen_stats st[14];
+    int32_t ids[20];
+
+    (void)state;
+    for (int i = 0; i < 14; i++) {
+        make_opts(&o, ids, 20, i);
+        o.max_tokens = i < 8 ? 200 : 3;
+        o.priority = priority[i];
+        g[i] = submit(&o);
+    }
+    for (int i = 0; i < 14; i++)
+        collect(g[i], &a);
+    for (int i = 0; i < 14; i++)
+        sl_gen_stats(g[i], &st[i]);
+    /* Queue times are from each one's own submission; later ones were
+     * submitted later, so only waits across priorities can be compared. */
+    for (size_t i = 1; i < SL_COUNTOF(order); i++)
+        if (priority[order[i]] > priority[order[i - 1]] &&
+            order[i] < order[i - 1])
+            assert_true(st[order[i]].queue_s >= st[order[i - 1]].queue_s);
+    for (int i = 0; i < 14; i++)
+        sl_gen_close(&g[i]);
+}
+
+/* Of another salt, or by request, nothing that is known is used. */
+static void test_cache_apart(void **state)
+{
+    static struct answer first, a[4];
+    struct sl_gen_opts o;
+    struct sl_gen *g;
+    int32_t ids[340];
+    uint32_t cached[4];
+
+    (void)state;
+    make_opts(&o, ids, 300, 91);
+    g = submit(&o);
+    collect(g, &first);
+    sl_gen_close(&g);
+    memcpy(ids + 300, first.ids, 40 * sizeof(*ids));
+    o.n_ids = 340;
+    for (int i = 0; i < 4; i++) {
+        o.cache_salt = i == 1;
+        o.no_cache = i == 0;
+        g = submit(&o);
+        collect(g, &a[i]);
+        sl_gen_close(&g);
+        cached[i] = n_cached;
+        assert_memory_equal(a[0].ids, a[i].ids, sizeof(a[0].ids));
+    }
+    assert_int_equal(cached[0], 0);
+    assert_int_equal(cached[1], 0);
+    assert_true(cached[2] > 0);
+    assert_true(cached[3] > 0);
 }
 
 static void test_schedule(void **state)
@@ -576,6 +755,12 @@ int main(void)
         cmocka_unit_test(test_no_allocation_in_the_token_loop),
         cmocka_unit_test(test_open_refuses),
         cmocka_unit_test(test_stop_at_any_cut),
+        cmocka_unit_test(test_stop_that_began_early),
+        cmocka_unit_test(test_masks),
+        cmocka_unit_test(test_stop_shown_and_minimum),
+        cmocka_unit_test(test_cancelled_in_the_queue),
+        cmocka_unit_test(test_priority),
+        cmocka_unit_test(test_cache_apart),
         cmocka_unit_test(test_schedule),
         cmocka_unit_test(test_cost),
         cmocka_unit_test(test_preempted_loses_nothing),
