@@ -126,14 +126,27 @@ static void chat_logprob(struct sl_choice *c, const struct sl_logprob *l,
     sl_buf_str(b, "]}");
 }
 
+/* Do a and b have the same key? Bytes that are no character look alike. */
 static bool same_token(const struct sl_task *t, int32_t a, int32_t b)
 {
     size_t n, m;
     const char *p = sl_token(&n, t->s->engine, a);
     const char *q = sl_token(&m, t->s->engine, b);
+    struct sl_buf x, y;
+    bool same;
 
-    return a == b || (!t->q.token_id_strings.v && p && q && n == m &&
-                      !memcmp(p, q, n));
+    if (a == b || t->q.token_id_strings.v || !p || !q)
+        return a == b;
+    if (sl_utf8_valid(p, n) == n || sl_utf8_valid(q, m) == m)
+        return n == m && !memcmp(p, q, n);
+    sl_buf_init(&x, 1 << 16);
+    sl_buf_init(&y, 1 << 16);
+    sl_json_put_str(&x, p, n);
+    sl_json_put_str(&y, q, m);
+    same = x.len == y.len && !memcmp(x.p, y.p, x.len);
+    sl_buf_deinit(&x);
+    sl_buf_deinit(&y);
+    return same;
 }
 
 /* Alternatives have their texts as keys, and of two with the same text the
@@ -194,21 +207,20 @@ static void text_logprob(struct sl_choice *c, const struct sl_logprob *l,
     c->n_text_off += s ? n_chars(s, n) : 0;
 }
 
-static void note_logprobs(struct sl_choice *c, const struct sl_piece *p)
+/* Token i of a piece is a part of the answer. */
+static void note_token(struct sl_choice *c, const struct sl_piece *p, size_t i)
 {
-    for (size_t i = 0; p->logprobs && i < p->n_ids; i++) {
-        const struct sl_logprob *top = p->top ? p->top + i * p->n_top : NULL;
-        uint32_t n_top = p->top ? p->n_top : 0;
+    const struct sl_logprob *top = p->top ? p->top + i * p->n_top : NULL;
+    uint32_t n_top = p->top ? p->n_top : 0;
 
-        if (is_chat(c->t))
-            chat_logprob(c, &p->logprobs[i], top, n_top);
-        else
-            text_logprob(c, &p->logprobs[i], top, n_top);
-    }
-    for (size_t i = 0; c->t->q.return_token_ids.v && i < p->n_ids; i++) {
-        comma(&c->ids);
-        sl_buf_fmt(&c->ids, "%d", p->ids[i]);
-    }
+    if (p->logprobs && is_chat(c->t))
+        chat_logprob(c, &p->logprobs[i], top, n_top);
+    else if (p->logprobs)
+        text_logprob(c, &p->logprobs[i], top, n_top);
+    if (!c->t->q.return_token_ids.v)
+        return;
+    comma(&c->ids);
+    sl_buf_fmt(&c->ids, "%d", p->ids[i]);
 }
 
 static void put_buf(struct sl_buf *b, const struct sl_buf *from)
@@ -265,6 +277,20 @@ static void put_finish(struct sl_buf *b, const struct sl_choice *c)
         sl_buf_str(b, "null");
 }
 
+/* As vLLM has it: once in a chat, in every choice of completions. */
+static void put_prompt_ids(struct sl_buf *b, const struct sl_task *t,
+                           uint32_t prompt)
+{
+    const struct sl_ids_of *p = &t->prompt[prompt];
+
+    if (!t->q.return_token_ids.v)
+        return;
+    sl_buf_str(b, "\"prompt_token_ids\":[");
+    for (size_t i = 0; i < p->n; i++)
+        sl_buf_fmt(b, i ? ",%d" : "%d", p->p[i]);
+    sl_buf_str(b, "],");
+}
+
 /* ------------------------------------------------------- events of a stream */
 
 /* Up to what stands for the text: `"choices":[{"index":0,` */
@@ -276,6 +302,8 @@ static struct sl_buf *begin_event(struct sl_choice *c)
     sl_buf_str(b, "data: ");
     put_common(b, t, is_chat(t) ? "chat.completion.chunk" : "text_completion");
     sl_buf_fmt(b, ",\"choices\":[{\"index\":%u,", c->index);
+    if (!is_chat(t) && !c->spoke)
+        put_prompt_ids(b, t, c->prompt);
     return b;
 }
 
@@ -312,8 +340,10 @@ static void speak(struct sl_choice *c)
     b = event(c->t);
     sl_buf_str(b, "data: ");
     put_common(b, c->t, "chat.completion.chunk");
+    sl_buf_byte(b, ',');
+    put_prompt_ids(b, c->t, c->prompt);
     sl_buf_fmt(b,
-               ",\"choices\":[{\"index\":%u,\"delta\":{\"role\":\"assistant\","
+               "\"choices\":[{\"index\":%u,\"delta\":{\"role\":\"assistant\","
                "\"content\":\"\"},\"logprobs\":null,\"finish_reason\":null}]",
                c->index);
     if (c->t->q.continuous_usage.v) {
@@ -400,23 +430,60 @@ static bool hides_reasoning(const struct sl_task *t)
            !t->q.include_reasoning.v;
 }
 
-static void say(struct sl_choice *c, const struct sl_parse_event *e)
+static bool hidden(const struct sl_choice *c, const struct sl_parse_event *e)
 {
-    struct sl_buf *b;
+    return c->cut || e->kind == SL_PARSE_DONE ||
+           (e->kind == SL_PARSE_REASONING && hides_reasoning(c->t));
+}
 
-    if (e->kind == SL_PARSE_DONE ||
-        (e->kind == SL_PARSE_REASONING && hides_reasoning(c->t)))
-        return;
-    if (!c->t->q.stream.v) {
-        gather(c, e);
-        return;
-    }
-    if (e->kind == SL_PARSE_END || e->kind == SL_PARSE_CUT)
-        return;
-    b = begin_event(c);
+static void send_delta(struct sl_choice *c, const struct sl_parse_event *e)
+{
+    struct sl_buf *b = begin_event(c);
+
     sl_buf_str(b, "\"delta\":");
     put_delta(b, e);
     end_event(c, b);
+}
+
+/* Of a stream: text waits for more of its kind until the end of the piece, so
+ * that a step is one event however many tokens it has. */
+static void flush(struct sl_choice *c)
+{
+    struct sl_parse_event e = {.kind = SL_PARSE_REASONING};
+    struct sl_buf *from[] = {&c->reasoning, &c->text};
+
+    for (size_t i = 0; c->t->q.stream.v && i < SL_COUNTOF(from); i++) {
+        e.text = from[i]->p;
+        e.len = from[i]->len;
+        if (e.len)
+            send_delta(c, &e);
+        sl_buf_reset(from[i]);
+        e.kind = SL_PARSE_CONTENT;
+    }
+}
+
+/* What came with token i of a piece; *noted: the token is in the log-
+ * probabilities. They go with the event that has their text. */
+static void say(struct sl_choice *c, const struct sl_parse_event *e,
+                const struct sl_piece *p, size_t i, bool *noted)
+{
+    bool stream = c->t->q.stream.v;
+
+    if (hidden(c, e))
+        return;
+    /* Reasoning and content do not wait beside each other. */
+    if (stream && (e->kind != SL_PARSE_REASONING || c->text.len) &&
+        (e->kind != SL_PARSE_CONTENT || c->reasoning.len))
+        flush(c);
+    if (!*noted && i < p->n_ids)
+        note_token(c, p, i);
+    *noted = true;
+    if (!stream || e->kind == SL_PARSE_REASONING || e->kind == SL_PARSE_CONTENT)
+        gather(c, e);
+    else if (e->kind == SL_PARSE_BEGIN || e->kind == SL_PARSE_ARGS)
+        send_delta(c, e);
+    c->cut = e->kind == SL_PARSE_END && c->t->q.parallel_tool_calls.has &&
+             !c->t->q.parallel_tool_calls.v;
 }
 
 static void set_finish(struct sl_choice *c, const struct sl_piece *p)
@@ -424,7 +491,9 @@ static void set_finish(struct sl_choice *c, const struct sl_piece *p)
     const struct sl_request *q = &c->t->q;
 
     c->finish = p->finish == SL_FINISH_LENGTH ? "length" : "stop";
-    if (p->finish != SL_FINISH_STOP)
+    if (c->cut)
+        c->finish = "tool_calls";
+    if (c->cut || p->finish != SL_FINISH_STOP)
         return;
     if (c->parse && sl_parse_n_calls(c->parse) > 0)
         c->finish = "tool_calls";
@@ -435,32 +504,52 @@ static void set_finish(struct sl_choice *c, const struct sl_piece *p)
         sl_buf_fmt(&c->stop_reason, "%d", p->stop_id);
 }
 
+/* Bytes from..to of the text of a piece, which became ready with token i. */
+static int feed(struct sl_choice *c, const struct sl_piece *p, size_t i,
+                size_t from, size_t to)
+{
+    bool reasons = sl_parse_is_reasoning(c->parse);
+    bool noted = reasons && hides_reasoning(c->t);
+    struct sl_parse_event e;
+    int rc = to > from ? sl_parse_feed(c->parse, p->text + from, to - from, NULL)
+                       : 0;
+
+    while (!rc && sl_parse_next(c->parse, &e))
+        say(c, &e, p, i, &noted);
+    if (i == p->n_ids)
+        return rc;
+    if (!noted)
+        note_token(c, p, i);
+    c->n_out++;
+    c->n_reason += reasons;
+    return rc;
+}
+
 static void chat_piece(struct sl_choice *c, const struct sl_piece *p)
 {
-    bool stream = c->t->q.stream.v, was = sl_parse_is_reasoning(c->parse);
+    enum sl_parse_end why =
+        p->finish == SL_FINISH_LENGTH ? SL_PARSE_LENGTH : SL_PARSE_STOP;
     struct sl_parse_event e;
+    size_t at = 0;
+    bool noted = true;
     int rc = 0;
 
-    if (stream && (p->n_ids || p->finish != SL_FINISH_NONE))
+    if (c->t->q.stream.v && (p->n_ids || p->finish != SL_FINISH_NONE))
         speak(c);
-    if (p->n_text)
-        rc = sl_parse_feed(c->parse, p->text, p->n_text, NULL);
-    if (was)
-        c->n_reason += (uint32_t)p->n_ids;
+    for (size_t i = 0; !rc && !c->cut && i < p->n_ids; at = p->text_end[i++])
+        rc = feed(c, p, i, at, p->text_end[i]);
+    if (!rc && !c->cut)
+        rc = feed(c, p, p->n_ids, at, p->n_text);
+    if (!rc && !c->cut && p->finish != SL_FINISH_NONE)
+        rc = sl_parse_finish(c->parse, why, NULL);
     while (!rc && sl_parse_next(c->parse, &e))
-        say(c, &e);
-    if (!rc && p->finish != SL_FINISH_NONE)
-        rc = sl_parse_finish(c->parse,
-                             p->finish == SL_FINISH_LENGTH ? SL_PARSE_LENGTH
-                                                           : SL_PARSE_STOP,
-                             NULL);
-    while (!rc && sl_parse_next(c->parse, &e))
-        say(c, &e);
+        say(c, &e, p, p->n_ids, &noted);
+    flush(c);
     c->t->failed |= rc != 0;
-    if (rc || p->finish == SL_FINISH_NONE)
+    if (rc || (p->finish == SL_FINISH_NONE && !c->cut))
         return;
     set_finish(c, p);
-    if (stream) {
+    if (c->t->q.stream.v) {
         struct sl_buf *b = begin_event(c);
 
         sl_buf_str(b, "\"delta\":{}");
@@ -470,6 +559,9 @@ static void chat_piece(struct sl_choice *c, const struct sl_piece *p)
 
 static void text_piece(struct sl_choice *c, const struct sl_piece *p)
 {
+    for (size_t i = 0; i < p->n_ids; i++)
+        note_token(c, p, i);
+    c->n_out += (uint32_t)p->n_ids;
     if (p->finish != SL_FINISH_NONE)
         set_finish(c, p);
     if (!c->t->q.stream.v) {
@@ -488,10 +580,7 @@ static void text_piece(struct sl_choice *c, const struct sl_piece *p)
 
 void sl_answer_piece(struct sl_choice *c, const struct sl_piece *p)
 {
-    c->n_out = p->n_output;
     c->n_cached = p->n_cached;
-    if (!(hides_reasoning(c->t) && sl_parse_is_reasoning(c->parse)))
-        note_logprobs(c, p);
     if (is_chat(c->t))
         chat_piece(c, p);
     else
@@ -556,14 +645,6 @@ static void put_text(struct sl_buf *b, const struct sl_choice *c)
     sl_buf_byte(b, '"');
 }
 
-static void put_prompt_ids(struct sl_buf *b, const struct sl_ids_of *p)
-{
-    sl_buf_str(b, ",\"prompt_token_ids\":[");
-    for (size_t i = 0; i < p->n; i++)
-        sl_buf_fmt(b, i ? ",%d" : "%d", p->p[i]);
-    sl_buf_byte(b, ']');
-}
-
 static void whole_reply(struct sl_task *t)
 {
     struct sl_buf *b = event(t);
@@ -575,17 +656,19 @@ static void whole_reply(struct sl_task *t)
         struct sl_choice *c = &t->choice[i];
 
         sl_buf_fmt(b, i ? ",{\"index\":%u," : "{\"index\":%u,", c->index);
-        if (is_chat(t))
+        if (is_chat(t)) {
             put_message(b, c);
-        else
+        } else {
+            put_prompt_ids(b, t, c->prompt);
             put_text(b, c);
+        }
         put_logprobs(b, c);
-        if (t->q.return_token_ids.v)
-            put_prompt_ids(b, &t->prompt[c->prompt]);
         put_finish(b, c);
         sl_buf_byte(b, '}');
     }
     sl_buf_str(b, "],");
+    if (is_chat(t))
+        put_prompt_ids(b, t, 0);
     put_usage(b, t);
     sl_buf_byte(b, '}');
     if (b->failed) {

@@ -3,6 +3,8 @@
  * Text workers. Everything that can be wrong with a request is found here,
  * before the status line of the reply is sent.
  */
+#include <openssl/evp.h> /* before ours, which ban rand */
+
 #include "server/task.h"
 
 #include "base/clock.h"
@@ -135,7 +137,7 @@ static int make_prompts(struct sl_task *t)
 
 /* ------------------------------------------------------------- does it fit? */
 
-/* Keep the last tokens of the prompt, as the client asked. */
+/* Keep the last tokens of the prompt, or the first, as the client asked. */
 static int truncate_prompt(struct sl_task *t, struct sl_ids_of *p)
 {
     int64_t keep = t->q.truncate_prompt_tokens.v;
@@ -152,8 +154,9 @@ static int truncate_prompt(struct sl_task *t, struct sl_ids_of *p)
                          (long long)keep, (long long)room);
     if (keep < 0)
         keep = room;
-    if (keep > 0 && p->n > (size_t)keep) {
-        memmove(p->p, p->p + p->n - keep, (size_t)keep * sizeof(*p->p));
+    if (p->n > (size_t)keep) {
+        if (!t->q.truncate_right.v)
+            memmove(p->p, p->p + p->n - keep, (size_t)keep * sizeof(*p->p));
         p->n = (size_t)keep;
     }
     return 0;
@@ -169,6 +172,17 @@ static int too_long(struct sl_task *t, size_t n_prompt, int64_t n_out)
         "requested %lld output tokens and your prompt contains %zu input "
         "tokens. Please reduce the length of the prompt or of the output.",
         t->s->info.max_model_len, (long long)n_out, n_prompt);
+}
+
+static uint32_t n_output(const struct sl_task *t, size_t n_prompt)
+{
+    uint32_t room = t->s->info.max_model_len - (uint32_t)n_prompt;
+
+    if (t->q.max_tokens.has)
+        return (uint32_t)t->q.max_tokens.v;
+    return t->kind == SL_REQUEST_CHAT
+               ? room
+               : (uint32_t)sl_min(COMPLETION_TOKENS, room);
 }
 
 static int check_fit(struct sl_task *t)
@@ -191,11 +205,27 @@ static int check_fit(struct sl_task *t)
             if (said || (int64_t)p->n + 1 > room)
                 return too_long(t, p->n, said ? want : 1);
         }
-        if (t->q.min_tokens.has && said && t->q.min_tokens.v > want)
+        want = said ? want : n_output(t, p->n);
+        if (t->q.min_tokens.v > want)
             return sl_refuse(&t->refusal, 400, "invalid_value", "min_tokens",
-                             "min_tokens is %lld and max_tokens is %lld",
+                             "min_tokens is %lld and the answer has at most "
+                             "%lld; lower it or raise max_tokens",
                              (long long)t->q.min_tokens.v, (long long)want);
     }
+    return 0;
+}
+
+/* The library would refuse such ids, too, but cannot say in which field. */
+static int check_ids(struct sl_task *t, const int32_t *ids, uint32_t n,
+                     const char *param)
+{
+    uint32_t vocab = t->s->info.n_vocab;
+
+    for (uint32_t i = 0; i < n; i++)
+        if ((uint32_t)ids[i] >= vocab)
+            return sl_refuse(&t->refusal, 400, "invalid_value", param,
+                             "%s names token %d; ids go from 0 to %u", param,
+                             ids[i], vocab - 1);
     return 0;
 }
 
@@ -211,15 +241,18 @@ static void on_wake(void *ctx)
     sl_work_wake(c->t->s->reaper); /* lives longer than any generation */
 }
 
-static uint32_t n_output(const struct sl_task *t, size_t n_prompt)
+/* Tenants choose their salts, so that it takes a hash which cannot be steered
+ * to keep them apart. 0 is no salt. */
+static uint64_t salt_of(const char *s)
 {
-    uint32_t room = t->s->info.max_model_len - (uint32_t)n_prompt;
+    unsigned char sum[EVP_MAX_MD_SIZE] = {0};
+    unsigned int n = 0;
+    uint64_t x = 0;
 
-    if (t->q.max_tokens.has)
-        return (uint32_t)t->q.max_tokens.v;
-    return t->kind == SL_REQUEST_CHAT
-               ? room
-               : (uint32_t)sl_min(COMPLETION_TOKENS, room);
+    if (!s || !EVP_Digest(s, strlen(s), sum, &n, EVP_sha256(), NULL))
+        return 0;
+    memcpy(&x, sum, sizeof(x));
+    return x ? x : 1;
 }
 
 static void set_sampling(struct sl_gen_opts *o, const struct sl_request *q)
@@ -249,6 +282,15 @@ static void set_sampling(struct sl_gen_opts *o, const struct sl_request *q)
     o->n_stop_ids = q->n_stop_ids;
     o->stop = q->stop;
     o->n_stop = q->n_stop;
+    o->include_stop = q->include_stop.v;
+    o->show_special = q->skip_special_tokens.has && !q->skip_special_tokens.v;
+    o->allowed_ids = q->allowed_ids;
+    o->n_allowed = q->n_allowed;
+    o->bad_words = q->bad_words;
+    o->n_bad_words = q->n_bad_words;
+    o->priority = (int32_t)q->priority.v;
+    o->no_cache = q->cache_prompt.has && !q->cache_prompt.v;
+    o->cache_salt = salt_of(q->cache_salt);
     o->min_tokens = (uint32_t)q->min_tokens.v;
     o->ignore_eos = q->ignore_eos.v;
     o->want_logprobs = q->chat_logprobs.v || q->logprobs.has;
@@ -358,8 +400,10 @@ void sl_task_prepare(struct sl_job *j)
     if (sl_request_init(&t->q, t->kind, root, &t->refusal))
         return;
     sl_buf_deinit(&t->body);
-    if (sl_check_model(t->s, t->q.model, &t->refusal) || make_prompts(t) ||
-        check_fit(t))
+    if (sl_check_model(t->s, t->q.model, &t->refusal) ||
+        check_ids(t, t->q.bias_ids, t->q.n_bias, "logit_bias") ||
+        check_ids(t, t->q.allowed_ids, t->q.n_allowed, "allowed_token_ids") ||
+        make_prompts(t) || check_fit(t))
         return;
     (void)make_choices(t);
 }

@@ -193,6 +193,109 @@ static int stop_token_ids(struct sl_request *q, const json_t *v,
     return sl_read_ids(&q->stop_ids, &q->n_stop_ids, v, "stop_token_ids", r);
 }
 
+static int allowed_token_ids(struct sl_request *q, const json_t *v,
+                             struct sl_refusal *r)
+{
+    if (json_is_array(v) && json_array_size(v) == 0)
+        return wrong_value(r, v, "allowed_token_ids",
+                           "no token could be drawn; leave it out to allow "
+                           "all");
+    return sl_read_ids(&q->allowed_ids, &q->n_allowed, v, "allowed_token_ids",
+                       r);
+}
+
+static int bad_words(struct sl_request *q, const json_t *v,
+                     struct sl_refusal *r)
+{
+    size_t n = json_array_size(v), i;
+    json_t *item;
+    char path[32];
+
+    if (!json_is_array(v))
+        return wrong_type(r, v, "bad_words", "an array of strings");
+    if (n > SL_MAX_BAD_WORDS)
+        return sl_refuse(r, 400, "invalid_value", "bad_words",
+                         "bad_words has %zu entries; send at most %d", n,
+                         SL_MAX_BAD_WORDS);
+    if (sl_mem_alloc(&q->bad_words, n, sizeof(*q->bad_words), "bad words",
+                     NULL))
+        return sl_refuse(r, 503, NULL, "bad_words", "no memory is left");
+    json_array_foreach((json_t *)(uintptr_t)v, i, item)
+    {
+        const char *s = json_string_value(item);
+
+        snprintf(path, sizeof(path), "bad_words[%zu]", i);
+        if (!s)
+            return wrong_type(r, item, path, "a string");
+        if (!s[strspn(s, " ")] || json_string_length(item) > SL_MAX_STOP_BYTES ||
+            strlen(s) != json_string_length(item))
+            return wrong_value(r, item, path,
+                               "a word has 1 to 4096 bytes, not all of them "
+                               "spaces, and no zero");
+        q->bad_words[q->n_bad_words++] = s;
+    }
+    return 0;
+}
+
+/* It becomes a header and a part of the reply's id. */
+static int request_id(struct sl_request *q, const json_t *v,
+                      struct sl_refusal *r)
+{
+    const char *s = json_string_value(v);
+    size_t n = json_string_length(v);
+    bool ok = n > 0 && n <= SL_MAX_REQUEST_ID;
+
+    if (!s)
+        return wrong_type(r, v, "request_id", "a string");
+    for (size_t i = 0; i < n; i++)
+        ok = ok && s[i] > ' ' && s[i] < 0x7f && s[i] != '"' && s[i] != '\\';
+    if (!ok)
+        return wrong_value(r, v, "request_id",
+                           "an id has 1 to 128 printable ASCII characters "
+                           "without space, quote and backslash");
+    q->request_id = s;
+    return 0;
+}
+
+static int cache_salt(struct sl_request *q, const json_t *v,
+                      struct sl_refusal *r)
+{
+    if (!json_is_string(v))
+        return wrong_type(r, v, "cache_salt", "a string");
+    if (json_string_length(v) == 0 ||
+        json_string_length(v) != strlen(json_string_value(v)))
+        return wrong_value(r, v, "cache_salt",
+                           "it must not be empty or hold a zero; leave it out "
+                           "to share what is known of a prompt");
+    q->cache_salt = json_string_value(v);
+    return 0;
+}
+
+static int truncation_side(struct sl_request *q, const json_t *v,
+                           struct sl_refusal *r)
+{
+    const char *s = json_string_value(v);
+
+    if (!s || (strcmp(s, "left") && strcmp(s, "right")))
+        return wrong_value(r, v, "truncation_side", "it must be left or right");
+    q->truncate_right.v = !strcmp(s, "right");
+    return 0;
+}
+
+static int truncate(struct sl_request *q, const json_t *v,
+                    struct sl_refusal *r)
+{
+    q->truncate_prompt_tokens.has = true;
+    if (sl_read_int(&q->truncate_prompt_tokens.v, v, -1, INT32_MAX,
+                    "truncate_prompt_tokens", r))
+        return -1;
+    if (q->truncate_prompt_tokens.v == 0)
+        return wrong_value(r, v, "truncate_prompt_tokens",
+                           "nothing would be left; send a number of tokens, "
+                           "or -1 for as many as fit");
+    return 0;
+}
+
 static int logit_bias(struct sl_request *q, const json_t *v,
                       struct sl_refusal *r)
 {
@@ -448,12 +551,14 @@ struct field {
 /* In this order: stream before stream_options. */
 static const struct field fields[] = {
     PLAIN("model", CP, STR, model, 0, 0),
-    PLAIN("request_id", CP, STR, request_id, 0, 0),
+    OWN("request_id", CP, request_id),
     PLAIN("stream", CP, BOOL, stream, 0, 0),
     OWN("stream_options", CP, stream_options),
     PLAIN("max_tokens", C, INT, max_tokens, 1, INT32_MAX),
     PLAIN("max_tokens", P, INT, max_tokens, 0, INT32_MAX),
-    PLAIN("max_completion_tokens", CP, INT, max_completion_tokens, 1,
+    PLAIN("max_completion_tokens", C, INT, max_completion_tokens, 1,
+          INT32_MAX),
+    PLAIN("max_completion_tokens", P, INT, max_completion_tokens, 0,
           INT32_MAX),
     PLAIN("min_tokens", CP, INT, min_tokens, 0, INT32_MAX),
     PLAIN("n", CP, INT, n, 1, SL_MAX_CHOICES),
@@ -461,9 +566,10 @@ static const struct field fields[] = {
     PLAIN("use_beam_search", CP, BOOL, use_beam_search, 0, 0),
     PLAIN("length_penalty", CP, NUM, length_penalty, -1e9, 1e9),
     PLAIN("seed", CP, INT, seed, -0x1p63, 0x1p63),
-    PLAIN("priority", CP, INT, priority, -0x1p31, 0x1p31),
-    PLAIN("truncate_prompt_tokens", CP, INT, truncate_prompt_tokens, -1,
-          INT32_MAX),
+    PLAIN("priority", CP, INT, priority, INT32_MIN, INT32_MAX),
+    OWN("truncate_prompt_tokens", CP, truncate),
+    OWN("truncation_side", CP, truncation_side),
+    OWN("cache_salt", CP, cache_salt),
     PLAIN("temperature", CP, NUM, temperature, 0, 2),
     PLAIN("top_p", CP, NUM, top_p, 1e-9, 1),
     PLAIN("top_k", CP, INT, top_k, -1, INT32_MAX),
@@ -472,13 +578,18 @@ static const struct field fields[] = {
     PLAIN("frequency_penalty", CP, NUM, frequency_penalty, -2, 2),
     PLAIN("repetition_penalty", CP, NUM, repetition_penalty, 1e-6, 1e6),
     PLAIN("ignore_eos", CP, BOOL, ignore_eos, 0, 0),
-    PLAIN("echo", P, BOOL, echo, 0, 0),
+    PLAIN("echo", CP, BOOL, echo, 0, 0),
     PLAIN("logprobs", C, BOOL, chat_logprobs, 0, 0),
     PLAIN("top_logprobs", C, INT, top_logprobs, 0, SL_MAX_TOP),
     PLAIN("logprobs", P, INT, logprobs, 0, SL_MAX_TOP),
     PLAIN("return_token_ids", CP, BOOL, return_token_ids, 0, 0),
     PLAIN("return_tokens_as_token_ids", CP, BOOL, token_id_strings, 0, 0),
     PLAIN("skip_special_tokens", CP, BOOL, skip_special_tokens, 0, 0),
+    /* Tokens of this family are bytes: nothing is ever put between them, and
+     * nothing in front of a prompt. */
+    PLAIN("spaces_between_special_tokens", CP, BOOL, spaces_between_special, 0,
+          0),
+    PLAIN("add_special_tokens", CP, BOOL, add_special_tokens, 0, 0),
     PLAIN("include_stop_str_in_output", CP, BOOL, include_stop, 0, 0),
     PLAIN("cache_prompt", CP, BOOL, cache_prompt, 0, 0),
     PLAIN("prompt_logprobs", CP, INT, prompt_logprobs, -1, SL_MAX_TOP),
@@ -486,6 +597,8 @@ static const struct field fields[] = {
           INT32_MAX),
     OWN("stop", CP, stop),
     OWN("stop_token_ids", CP, stop_token_ids),
+    OWN("allowed_token_ids", CP, allowed_token_ids),
+    OWN("bad_words", CP, bad_words),
     OWN("logit_bias", CP, logit_bias),
     OWN("prompt", P, prompt),
     OWN("messages", C, messages),
@@ -505,11 +618,10 @@ static const struct field fields[] = {
     NOT_YET("guided_regex", CP, "this version cannot constrain answers"),
     NOT_YET("guided_choice", CP, "this version cannot constrain answers"),
     NOT_YET("guided_grammar", CP, "this version cannot constrain answers"),
-    NOT_YET("allowed_token_ids", CP, "this version cannot restrict the tokens"),
-    NOT_YET("bad_words", CP, "this version cannot forbid words"),
     NOT_YET("logits_processors", CP, "this server runs no code of clients"),
     NOT_YET("logprob_token_ids", CP, "use logprobs"),
-    NOT_YET("cache_salt", CP, "this version has one prefix cache for all"),
+    NOT_YET("repetition_detection", CP, "this version does not look for it"),
+    NOT_YET("structural_tag", CP, "this version cannot constrain answers"),
     NOT_YET("suffix", P, "these models do not fill in the middle"),
     NOT_YET("chat_template", C, "the template is the operator's"),
     NOT_YET("functions", C, "it is old; use tools"),
@@ -562,7 +674,8 @@ static int check_sampling(const struct sl_request *q, struct sl_refusal *r)
 
     if (q->use_beam_search.v)
         return sl_refuse(r, 400, "invalid_value", "use_beam_search",
-                         "beam search is not offered; leave it out");
+                         "use_beam_search is true, but beam search is not "
+                         "offered; leave it out");
     if (q->best_of.has && q->best_of.v != n)
         return sl_refuse(r, 400, "invalid_value", "best_of",
                          "best_of is %lld and n is %lld; only equal numbers "
@@ -579,14 +692,6 @@ static int check_sampling(const struct sl_request *q, struct sl_refusal *r)
         return sl_refuse(r, 400, "invalid_value", "thinking_token_budget",
                          "a budget for reasoning is not available in this "
                          "version; leave it out or lower max_tokens");
-    if (q->skip_special_tokens.has && !q->skip_special_tokens.v)
-        return sl_refuse(r, 400, "invalid_value", "skip_special_tokens",
-                         "special tokens cannot be shown in this version; "
-                         "leave skip_special_tokens out");
-    if (q->include_stop.v)
-        return sl_refuse(r, 400, "invalid_value", "include_stop_str_in_output",
-                         "the stop text cannot be shown in this version; "
-                         "leave include_stop_str_in_output out");
     return 0;
 }
 
@@ -619,6 +724,10 @@ static int check_chat(struct sl_request *q, struct sl_refusal *r)
     if (!q->messages)
         return sl_refuse(r, 400, "invalid_value", "messages",
                          "messages is missing; send an array of messages");
+    if (q->echo.v)
+        return sl_refuse(r, 400, "invalid_value", "echo",
+                         "echo repeats the prompt of a completion; a chat has "
+                         "it already, leave it out");
     if (!q->tools && q->tool_choice && strcmp(q->tool_choice, "none"))
         return sl_refuse(r, 400, "invalid_value", "tool_choice",
                          "tool_choice is given without tools");
@@ -672,6 +781,8 @@ int sl_request_init(struct sl_request *q, enum sl_request_kind kind,
 void sl_request_deinit(struct sl_request *q)
 {
     sl_mem_free(q->stop_ids);
+    sl_mem_free(q->allowed_ids);
+    sl_mem_free(q->bad_words);
     sl_mem_free(q->bias_ids);
     sl_mem_free(q->bias);
     sl_mem_free(q->prompt);

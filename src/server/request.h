@@ -20,6 +20,8 @@
 #define SL_MAX_STOP 64
 #define SL_MAX_STOP_BYTES 4096
 #define SL_MAX_PROMPTS 4096
+#define SL_MAX_BAD_WORDS 1024
+#define SL_MAX_REQUEST_ID 128 /* bytes */
 
 enum sl_request_kind { SL_REQUEST_COMPLETION = 1, SL_REQUEST_CHAT = 2 };
 
@@ -57,15 +59,21 @@ struct sl_request {
         frequency_penalty, repetition_penalty, length_penalty;
     struct sl_opt_bool stream, include_usage, continuous_usage, ignore_eos,
         echo, chat_logprobs, return_token_ids, token_id_strings,
-        skip_special_tokens, use_beam_search, include_reasoning,
-        enable_thinking, add_generation_prompt, continue_final_message,
-        parallel_tool_calls, cache_prompt, include_stop;
+        skip_special_tokens, spaces_between_special, add_special_tokens,
+        use_beam_search, include_reasoning, enable_thinking,
+        add_generation_prompt, continue_final_message, parallel_tool_calls,
+        cache_prompt, include_stop, truncate_right;
     struct sl_opt_int logprobs; /* of a completion */
 
     const char *stop[SL_MAX_STOP];
     uint32_t n_stop;
     int32_t *stop_ids; /* owned */
     uint32_t n_stop_ids;
+    int32_t *allowed_ids; /* owned; NULL: all */
+    uint32_t n_allowed;
+    const char **bad_words; /* owned */
+    uint32_t n_bad_words;
+    const char *cache_salt;
     int32_t *bias_ids; /* owned, with bias */
     float *bias;
     uint32_t n_bias;

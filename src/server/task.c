@@ -177,9 +177,11 @@ static bool poll_choice(struct sl_choice *c)
             sl_metrics_observe(&t->s->metrics, SL_H_TTFT,
                                sl_clock_s(t->x->begun_ns, t->first_ns));
         }
-        c->ended = p.finish != SL_FINISH_NONE;
-        t->n_ended += c->ended;
         sl_answer_piece(c, &p);
+        c->ended = c->finish != NULL;
+        t->n_ended += c->ended;
+        if (c->ended && p.finish == SL_FINISH_NONE)
+            sl_gen_cancel(c->gen); /* nobody wants the rest */
         if (t->failed) {
             fail(t, 503, NULL, "no memory is left for the answer");
             return false;
@@ -240,6 +242,23 @@ static void end_echo(struct sl_task *t)
     end(t);
 }
 
+static void set_id(struct sl_task *t)
+{
+    snprintf(t->id, sizeof(t->id), "%s-%s",
+             t->kind == SL_REQUEST_CHAT ? "chatcmpl" : "cmpl", t->x->id);
+}
+
+/* The header's id wins over the one in the body. */
+static void take_id(struct sl_task *t)
+{
+    _Static_assert(SL_MAX_REQUEST_ID <= SL_HTTP_ID_LEN, "an id has room");
+    if (t->x->has_id || !t->q.request_id)
+        return;
+    t->x->has_id = true;
+    memcpy(t->x->id, t->q.request_id, strlen(t->q.request_id) + 1);
+    set_id(t);
+}
+
 static void prepared(struct sl_job *j)
 {
     struct sl_task *t = task_of(j);
@@ -258,6 +277,7 @@ static void prepared(struct sl_job *j)
         dispose(t);
         return;
     }
+    take_id(t);
     t->next = s->live;
     if (s->live)
         s->live->prev = t;
@@ -301,8 +321,7 @@ void sl_task_start(struct sl_server *s, struct sl_exchange *x,
     t->x = x;
     t->kind = kind;
     t->created = now.tv_sec;
-    snprintf(t->id, sizeof(t->id), "%s-%s",
-             kind == SL_REQUEST_CHAT ? "chatcmpl" : "cmpl", x->id);
+    set_id(t);
     sl_http_take_body(x, &t->body);
     x->user = t;
     x->gone = on_gone;

@@ -54,9 +54,11 @@ struct sl_choice {
     uint32_t index, prompt;
     atomic_bool ready; /* set by the engine's thread */
     bool ended, spoke; /* spoke: the role was sent */
+    bool cut; /* the only call that was asked for is complete */
     const char *finish; /* reason, when ended */
     struct sl_buf stop_reason; /* JSON, "null" */
-    struct sl_buf text, reasoning, calls; /* of a whole reply */
+    struct sl_buf text, reasoning, calls; /* of a whole reply; of a stream the
+                                             text that is not yet sent */
     struct sl_buf lp[SL_N_LP], ids;
     uint32_t n_calls, n_text_off;
     uint32_t n_out, n_cached, n_reason;

@@ -1,121 +1,18 @@
 #!/usr/bin/env python3
 """The server on the wire: every endpoint, framing to the byte, errors, clients
 that leave, draining. Python's standard library only; a small random model."""
-import http.client
 import json
 import os
-import pathlib
 import re
 import signal
 import socket
-import subprocess
 import sys
-import tempfile
 import threading
 import time
 
 sys.path.insert(0, os.path.dirname(__file__))
-from e2e import SLUICE, check, done, test  # noqa: E402
-
-GOLD = pathlib.Path(__file__).resolve().parent.parent / "golden"
-TEMPLATE = """{%- for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + \
-m.content + '<|im_end|>\\n' }}{%- endfor %}{%- if add_generation_prompt %}\
-{{ '<|im_start|>assistant\\n' }}{%- if enable_thinking %}{{ '<think>\\n' }}\
-{%- endif %}{%- endif %}"""
-KEY = {"Authorization": "Bearer secret"}
-LIMIT_S = 60
-
-
-class Server:
-    def __init__(self, *argv, env=None):
-        self.dir = tempfile.TemporaryDirectory()
-        d = pathlib.Path(self.dir.name, "tiny")
-        d.mkdir()
-        # Random weights, with as many rows as the tokenizer has ids.
-        conf = json.loads((GOLD / "models/dense-r2/config.json").read_text())
-        conf["vocab_size"] = 960
-        (d / "config.json").write_text(json.dumps(conf))
-        (d / "tokenizer.json").symlink_to(GOLD / "tokenizer/tokenizer.json")
-        (d / "chat_template.jinja").write_text(TEMPLATE)
-        full = {k: v for k, v in os.environ.items()
-                if not k.startswith("SLUICE_")}
-        self.p = subprocess.Popen(
-            [SLUICE, "serve", str(d), "--port", "0", "--max-model-len", "512",
-             "--threads", "2", "--no-pin", "--load-format", "dummy", *argv],
-            stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=full)
-        self.log, self.port = [], None
-        self.is_ready = threading.Event()
-        threading.Thread(target=self.read, daemon=True).start()
-        check(self.is_ready.wait(LIMIT_S), self.text())
-
-    def read(self):
-        for raw in self.p.stderr:
-            s = raw.decode("utf-8", "replace")
-            self.log.append(s)
-            m = re.search(r"listening on http://127\.0\.0\.1:(\d+)", s)
-            if m:
-                self.port = int(m.group(1))
-            if "sluice: ready" in s:
-                self.is_ready.set()
-        self.is_ready.set()
-
-    def text(self):
-        return "".join(self.log[-40:])
-
-    def connect(self):
-        s = socket.create_connection(("127.0.0.1", self.port), LIMIT_S)
-        s.settimeout(LIMIT_S)
-        return s
-
-    def ask(self, method, path, body=None, headers=KEY):
-        c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LIMIT_S)
-        if body is not None and not isinstance(body, (bytes, str)):
-            body = json.dumps(body)
-        head = {"Content-Type": "application/json", **headers}
-        c.request(method, path, body, head if body is not None else headers)
-        r = c.getresponse()
-        data = r.read()
-        c.close()
-        return r, data
-
-    def post(self, path, body, headers=KEY, status=200):
-        r, data = self.ask("POST", path, body, headers)
-        check(r.status == status, (path, body, r.status, data))
-        check(r.getheader("X-Request-Id"), r.headers)
-        return json.loads(data)
-
-    def refused(self, path, body, status, param=None, code=None, words=()):
-        e = self.post(path, body, status=status)["error"]
-        check(list(e) == ["message", "type", "param", "code"], e)
-        check(e["message"] and e["type"], e)
-        check(param is None or e["param"] == param, (body, e))
-        check(code is None or e["code"] == code, (body, e))
-        check(all(w in e["message"] for w in words), e)
-
-    def stream(self, path, body):
-        r, data = self.ask("POST", path, {**body, "stream": True})
-        check(r.status == 200, data)
-        check(r.getheader("Content-Type") ==
-              "text/event-stream; charset=utf-8", r.headers)
-        check(r.getheader("Cache-Control") == "no-cache", r.headers)
-        check(b"\r" not in data and data.endswith(b"data: [DONE]\n\n"), data)
-        events = data.decode().split("\n\n")
-        check(events[-1] == "" and events[-2] == "data: [DONE]", events[-3:])
-        out = []
-        for e in events[:-2]:
-            check(e.startswith("data: {") and "\n" not in e, e)
-            check('"usage":null' not in e and '"finish_reason":""' not in e, e)
-            out.append(json.loads(e[6:]))
-        return out
-
-    def stop(self, sig=signal.SIGTERM):
-        self.p.send_signal(sig)
-        try:
-            return self.p.wait(LIMIT_S)
-        finally:
-            self.p.kill()
-            self.dir.cleanup()
-
+from e2e import check, done, test  # noqa: E402
+from serving import GOLD, KEY, LIMIT_S, Server, wait_for  # noqa: E402
 
 S = None
 C, P = "/v1/chat/completions", "/v1/completions"
@@ -295,48 +192,15 @@ def stops():
 
 @test
 def wrong_fields():
-    nan = '{"prompt": "a", "temperature": NaN}'
-    S.refused(P, nan, 400)
-    for body in ("", "[1]", "{", '{"prompt": "a"} x', "nul", '"x"',
-                 '{"prompt":' + "[" * 200 + "]" * 200 + "}"):
-        S.refused(P, body, 400)
-    for path, make in ((P, text), (C, chat)):
-        for field, bad in {
-                "temperature": [-1, 2.1, True, "x", [1], {}],
-                "top_p": [0, 1.1, True], "top_k": [-2, 1.5, "a"],
-                "min_p": [-0.1, 1.1], "presence_penalty": [-2.1, 2.1],
-                "frequency_penalty": [-2.1, 2.1],
-                "repetition_penalty": [0, -1], "n": [0, 129, 1.5, True],
-                "max_tokens": [-1, 1.5, "x", True], "seed": [0.5, "x", True],
-                "stream": [1, "true"], "stream_options": [{}, 1],
-                "ignore_eos": [1], "stop": [1, "", [""], [1]],
-                "stop_token_ids": [1, ["a"], [-1]],
-                "logit_bias": [1, {"a": 1}, {"1": "x"}, {"1": True}],
-                "min_tokens": [-1], "best_of": [2], "use_beam_search": [True],
-                "prompt_logprobs": [1], "model": [1],
-                "response_format": [{"type": "json_object"}, 1],
-                "bad_words": [["a"]], "allowed_token_ids": [[1]],
-                "structured_outputs": [{"json": {}}],
-                "thinking_token_budget": [5]}.items():
-            for value in bad:
-                S.refused(path, make(**{field: value}), 400)
+    """One of each kind; test_fields.py has the table."""
+    S.refused(P, text(prompt=[1, 10 ** 8]), 400, "prompt")
+    S.refused(P, text(prompt=["a", 1]), 400, "prompt[1]")
+    S.refused(P, text(temperature=5), 400, "temperature")
     for body, param in (
-            (text(prompt=[]), "prompt"), (text(prompt=[[]]), "prompt[0]"),
-            (text(prompt=["a", 1]), "prompt[1]"), (text(prompt=None), "prompt"),
-            (text(prompt=[1, 10 ** 8]), "prompt"),
-            (text(prompt=""), "prompt"), (text(logprobs=21), "logprobs"),
-            (text(logprobs=-1), "logprobs"), (text(temperature=5),
-                                              "temperature")):
-        S.refused(P, body, 400, param)
-    for body, param in (
-            (chat(messages=[]), "messages"), (chat(messages="x"), "messages"),
-            (chat(messages=[{"role": "x", "content": "y"}]), None),
             (chat(messages=[{"role": "user", "content": [
                 {"type": "image_url", "image_url": {"url": "x"}}]}]), None),
-            (chat(tools=[]), "tools"), (chat(tools=[{}]), "tools[0]"),
+            (chat(tools=[{}]), "tools[0]"),
             (chat(tool_choice="auto"), "tool_choice"),
-            (chat(tool_choice="required"), "tool_choice"),
-            (chat(reasoning_effort="much"), "reasoning_effort"),
             (chat(top_logprobs=2), "top_logprobs"),
             (chat(continue_final_message=True), "continue_final_message")):
         S.refused(C, body, 400, param)
@@ -375,26 +239,11 @@ def envelope():
     check(r.getheader("X-Request-Id") == "mine-1")
 
 
-def metric(name):
-    _, data = S.ask("GET", "/metrics", headers={})
-    for s in data.decode().splitlines():
-        if s.startswith(name):
-            return float(s.split()[-1])
-    raise AssertionError(name)
-
-
-def wait_for(f, what):
-    end = time.monotonic() + LIMIT_S
-    while not f():
-        check(time.monotonic() < end, what)
-        time.sleep(0.02)
-
-
 @test
 def client_leaves():
     abort = 'vllm:request_success_total{model_name="org/tiny",engine="0",' \
             'finished_reason="abort"}'
-    before = metric(abort)
+    before = S.metric(abort)
     for stream in (True, False):
         body = json.dumps(text(max_tokens=400, ignore_eos=True, n=4,
                                stream=stream))
@@ -406,7 +255,7 @@ def client_leaves():
         s.close()
     wait_for(lambda: S.ask("GET", "/load", headers={})[1] ==
              b'{"server_load":0}', "places are not given back")
-    check(metric(abort) >= before, "abort")
+    check(S.metric(abort) >= before, "abort")
     check(S.post(P, text())["choices"], "others go on")
 
 
@@ -429,11 +278,50 @@ def many_at_once():
 
 @test
 def metrics():
-    check(metric("vllm:prompt_tokens_total") > 0)
-    check(metric("vllm:generation_tokens_total") > 0)
+    check(S.metric("vllm:prompt_tokens_total") > 0)
+    check(S.metric("vllm:generation_tokens_total") > 0)
     _, data = S.ask("GET", "/metrics", headers={})
     for s in data.decode().splitlines():
         check(re.match(r"^(# (HELP|TYPE) \S+ .+|[a-z0-9_:]+(\{.*\})? \S+)$", s), s)
+
+
+@test
+def one_call_at_most():
+    """The embedded model calls twice when it is asked to; parallel_tool_calls
+    false ends the answer with the first call, to the token."""
+    tool = {"type": "function", "function": {
+        "name": "get_weather", "parameters": {
+            "type": "object", "properties": {"city": {"type": "string"}}}}}
+    d = Server("--api-key", "secret", model="demo")
+    calls = 0
+    try:
+        for q in ("Call get_weather for Paris. Then call get_weather for Rome.",
+                  "What is the weather in Paris and in Rome?"):
+            kw = dict(messages=[{"role": "user", "content": q}], tools=[tool],
+                      temperature=0, max_tokens=200)
+            full = d.post(C, kw)
+            one = d.post(C, {**kw, "parallel_tool_calls": False})
+            a, b = (r["choices"][0]["message"].get("tool_calls", [])
+                    for r in (full, one))
+            calls = max(calls, len(a))
+            check([x["function"] for x in a[:1]] == [x["function"] for x in b],
+                  (a, b))
+            n = one["usage"]["completion_tokens"]
+            check(n <= full["usage"]["completion_tokens"], (full, one))
+            check(not b or one["choices"][0]["finish_reason"] == "tool_calls",
+                  one)
+            events = d.stream(C, {**kw, "parallel_tool_calls": False,
+                                  "stream_options": {"include_usage": True}})
+            deltas = [x for e in events if e["choices"]
+                      for x in e["choices"][0]["delta"].get("tool_calls", [])]
+            check({x["index"] for x in deltas} == ({0} if b else set()),
+                  deltas)
+            check("".join(x["function"]["arguments"] for x in deltas) ==
+                  "".join(x["function"]["arguments"] for x in b), deltas)
+            check(events[-1]["usage"]["completion_tokens"] == n, events[-1])
+        check(calls > 1, "the model never calls twice: the test shows nothing")
+    finally:
+        d.stop(signal.SIGKILL)
 
 
 @test

@@ -41,6 +41,10 @@ static void check_taken(const struct sl_request *q)
         SL_CHECK(json_array_size(q->messages) > 0 && q->kwargs);
     else
         SL_CHECK(q->n_prompt > 0 && q->n_prompt <= SL_MAX_PROMPTS);
+    for (uint32_t i = 0; i < q->n_bad_words; i++)
+        SL_CHECK(strspn(q->bad_words[i], " ") < strlen(q->bad_words[i]));
+    SL_CHECK(!q->request_id || strlen(q->request_id) <= SL_MAX_REQUEST_ID);
+    SL_CHECK(!q->allowed_ids || q->n_allowed > 0);
     SL_CHECK(!q->continuous_usage.v || q->include_usage.v);
 }
 

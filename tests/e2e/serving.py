@@ -1,0 +1,134 @@
+"""A server under test: a small random model behind `sluice serve`.
+
+Random weights, with as many rows as the test tokenizer has ids.
+"""
+import http.client
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+
+from e2e import SLUICE, check
+
+GOLD = pathlib.Path(__file__).resolve().parent.parent / "golden"
+TEMPLATE = """{%- for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + \
+m.content + '<|im_end|>\\n' }}{%- endfor %}{%- if add_generation_prompt %}\
+{{ '<|im_start|>assistant\\n' }}{%- if enable_thinking %}{{ '<think>\\n' }}\
+{%- endif %}{%- endif %}"""
+KEY = {"Authorization": "Bearer secret"}
+LIMIT_S = 60
+
+
+class Server:
+    def __init__(self, *argv, env=None, model=None):
+        """`model`: what to serve instead of the random one."""
+        self.dir = tempfile.TemporaryDirectory()
+        d = pathlib.Path(self.dir.name, "tiny")
+        d.mkdir()
+        # Random weights, with as many rows as the tokenizer has ids.
+        conf = json.loads((GOLD / "models/dense-r2/config.json").read_text())
+        conf["vocab_size"] = 960
+        (d / "config.json").write_text(json.dumps(conf))
+        (d / "tokenizer.json").symlink_to(GOLD / "tokenizer/tokenizer.json")
+        (d / "chat_template.jinja").write_text(TEMPLATE)
+        full = {k: v for k, v in os.environ.items()
+                if not k.startswith("SLUICE_")}
+        what = [model] if model else [str(d), "--load-format", "dummy",
+                                      "--max-model-len", "512"]
+        self.p = subprocess.Popen(
+            [SLUICE, "serve", *what, "--port", "0", "--threads", "2",
+             "--no-pin", *argv],
+            stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=full)
+        self.log, self.port = [], None
+        self.is_ready = threading.Event()
+        threading.Thread(target=self.read, daemon=True).start()
+        check(self.is_ready.wait(LIMIT_S), self.text())
+
+    def read(self):
+        for raw in self.p.stderr:
+            s = raw.decode("utf-8", "replace")
+            self.log.append(s)
+            m = re.search(r"listening on http://127\.0\.0\.1:(\d+)", s)
+            if m:
+                self.port = int(m.group(1))
+            if "sluice: ready" in s:
+                self.is_ready.set()
+        self.is_ready.set()
+
+    def text(self):
+        return "".join(self.log[-40:])
+
+    def connect(self):
+        s = socket.create_connection(("127.0.0.1", self.port), LIMIT_S)
+        s.settimeout(LIMIT_S)
+        return s
+
+    def ask(self, method, path, body=None, headers=KEY):
+        c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LIMIT_S)
+        if body is not None and not isinstance(body, (bytes, str)):
+            body = json.dumps(body)
+        head = {"Content-Type": "application/json", **headers}
+        c.request(method, path, body, head if body is not None else headers)
+        r = c.getresponse()
+        data = r.read()
+        c.close()
+        return r, data
+
+    def post(self, path, body, headers=KEY, status=200):
+        r, data = self.ask("POST", path, body, headers)
+        check(r.status == status, (path, body, r.status, data))
+        check(r.getheader("X-Request-Id"), r.headers)
+        return json.loads(data)
+
+    def refused(self, path, body, status, param=None, code=None, words=()):
+        e = self.post(path, body, status=status)["error"]
+        check(list(e) == ["message", "type", "param", "code"], e)
+        check(e["message"] and e["type"], e)
+        check(param is None or e["param"] == param, (body, e))
+        check(code is None or e["code"] == code, (body, e))
+        check(all(w in e["message"] for w in words), e)
+
+    def stream(self, path, body):
+        r, data = self.ask("POST", path, {**body, "stream": True})
+        check(r.status == 200, data)
+        check(r.getheader("Content-Type") ==
+              "text/event-stream; charset=utf-8", r.headers)
+        check(r.getheader("Cache-Control") == "no-cache", r.headers)
+        check(b"\r" not in data and data.endswith(b"data: [DONE]\n\n"), data)
+        events = data.decode().split("\n\n")
+        check(events[-1] == "" and events[-2] == "data: [DONE]", events[-3:])
+        out = []
+        for e in events[:-2]:
+            check(e.startswith("data: {") and "\n" not in e, e)
+            check('"usage":null' not in e and '"finish_reason":""' not in e, e)
+            out.append(json.loads(e[6:]))
+        return out
+
+    def stop(self, sig=signal.SIGTERM):
+        self.p.send_signal(sig)
+        try:
+            return self.p.wait(LIMIT_S)
+        finally:
+            self.p.kill()
+            self.dir.cleanup()
+
+    def metric(self, name):
+        """The value of the series that begins so."""
+        _, data = self.ask("GET", "/metrics", headers={})
+        for s in data.decode().splitlines():
+            if s.startswith(name):
+                return float(s.split()[-1])
+        raise AssertionError(name)
+
+
+def wait_for(f, what):
+    end = time.monotonic() + LIMIT_S
+    while not f():
+        check(time.monotonic() < end, what)
+        time.sleep(0.02)

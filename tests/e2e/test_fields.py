@@ -1,0 +1,371 @@
+#!/usr/bin/env python3
+"""Every field of a completion or a chat: right values, wrong types, values out
+of range, and that an accepted one is honoured. The rows of `ROWS` are those of
+the guide to the wire; a field that has no row here is not known and ignored."""
+import json
+import os
+import signal
+import sys
+
+sys.path.insert(0, os.path.dirname(__file__))
+from e2e import check, done, test  # noqa: E402
+from serving import KEY, Server  # noqa: E402
+
+C, P = "/v1/chat/completions", "/v1/completions"
+HI = [{"role": "user", "content": "hello"}]
+S = None
+
+# What a reader of each type refuses. null is never refused.
+NOT_INT = [1.5, "x", True, [1], {}, "1.5", "nan"]
+NOT_NUM = ["x", True, [1], {}, "nan", "inf"]
+NOT_BOOL = [0, 1, "true", [True], {}]
+NOT_STR = [1, True, ["a"], {}]
+NOT_OBJ = [1, "x", True, [1]]
+TOOL = {"type": "function", "function": {"name": "f", "parameters": {}}}
+CALL = {"type": "function", "function": {"name": "f"}}
+
+
+def chat(**kw):
+    return {"messages": HI, "max_tokens": 2, "seed": 7, **kw}
+
+
+def text(**kw):
+    return {"prompt": "hello", "max_tokens": 2, "seed": 7, **kw}
+
+
+class Row:
+    """on: the endpoints. good: accepted. bad: refused with 400, this field as
+    `param` (or as the beginning of it) and its name in the message. alone:
+    fields that a good value needs beside it."""
+
+    def __init__(self, name, on, good, bad, **alone):
+        self.name, self.on, self.alone = name, on, alone
+        self.good, self.bad = good, bad
+
+
+def ints(lo, hi, good=(), bad=()):
+    return [lo, str(lo), float(lo), hi, *good], [lo - 1, hi + 1, *NOT_INT, *bad]
+
+
+def nums(lo, hi, good=(), bad=()):
+    return [lo, str(lo), hi, (lo + hi) / 2, *good], [lo - 0.01, hi + 0.01,
+                                                      *NOT_NUM, *bad]
+
+
+CP = (C, P)
+BOOL = ([True, False], NOT_BOOL)
+SORRY = ([], [1, "x", True, {}, []])
+ROWS = [
+    # core
+    Row("model", CP, ["org/tiny", "alias", ""], NOT_STR),
+    Row("messages", (C,), [HI, HI + HI],
+        [[], 1, "x", {}, [1], [{}], [{"role": "x", "content": "y"}],
+         [{"role": 1, "content": "y"}]]),
+    Row("prompt", (P,), ["a", ["a", "b"], [5, 6], [[5], [6, 7]], ["5"]],
+        ["", [], [[]], 1, {}, True, ["a", 1], [1, "a"], [[1], "a"], [1.5],
+         [True], [-1], [10 ** 9]]),
+    Row("max_tokens", (P,), [1, "1", 1.0, 16], [0, -1, *NOT_INT, 2 ** 31]),
+    Row("max_tokens", (C,), [1, "1", 1.0, 16], [0, -1, *NOT_INT, 2 ** 31]),
+    Row("max_completion_tokens", CP, [1, "1", 1.0, 16],
+        [-1, *NOT_INT, 2 ** 31]),
+    Row("min_tokens", CP, [0, 1, 2, "2", 2.0], [-1, 3, *NOT_INT]),
+    Row("n", CP, [1, 2, "2", 2.0], [0, -1, 129, *NOT_INT]),
+    Row("best_of", CP, [1, "1"], [2, 0, *NOT_INT]),
+    Row("use_beam_search", CP, [False], [True, *NOT_BOOL]),
+    Row("length_penalty", CP, [1.0, 1], NOT_NUM),
+    Row("stream", CP, [False], NOT_BOOL),
+    Row("stream_options", CP, [], [{}, {"include_usage": True}, *NOT_OBJ]),
+    Row("seed", CP, [-1, 0, 7, "7", 7.0, 2 ** 63 - 1, -2 ** 63],
+        [1e19, *NOT_INT]),
+    Row("user", CP, ["u", 1, {}], []),
+    Row("metadata", CP, [{}, 1], []),
+    Row("store", CP, [True, "x"], []),
+    Row("service_tier", CP, ["auto", 1], []),
+    Row("safety_identifier", CP, ["x", 1], []),
+    Row("prompt_cache_key", CP, ["x", 1], []),
+    Row("prediction", CP, [{}, "x"], []),
+    Row("verbosity", CP, ["low"], []),
+    Row("modalities", CP, [["text"]], []),
+    Row("priority", CP, [0, 1, -1, "3", 3.0], [2 ** 31, -2 ** 31 - 1, *NOT_INT]),
+    Row("request_id", CP, ["a", "x" * 128, "a.b:c/d"],
+        ["", "x" * 129, "a\n", "a b", "\u00e9", 'a"', *NOT_STR]),
+    Row("cache_salt", CP, ["s"], ["", "a\u0000b", *NOT_STR]),
+    Row("cache_prompt", CP, *BOOL),
+    Row("truncate_prompt_tokens", CP, [1, -1, "2", 3.0, 510],
+        [0, -2, 511, *NOT_INT]),
+    Row("truncation_side", CP, ["left", "right"], ["x", "", *NOT_STR]),
+    # sampling
+    Row("temperature", CP, *nums(0, 2, ["0.5"])),
+    Row("top_p", CP, [1, 0.1, "0.5"], [0, -0.1, 1.01, *NOT_NUM]),
+    Row("top_k", CP, [-1, 0, 1, "5", 5.0, 2 ** 31 - 1], [-2, *NOT_INT]),
+    Row("min_p", CP, *nums(0, 1)),
+    Row("presence_penalty", CP, *nums(-2, 2)),
+    Row("frequency_penalty", CP, *nums(-2, 2)),
+    Row("repetition_penalty", CP, [1, 1.0, "1.2", 0.5], [0, -1, *NOT_NUM]),
+    Row("logit_bias", CP, [{}, {"1": 5}, {"1": "-3.5", "2": 1000}],
+        [{"a": 1}, {"-1": 1}, {"1.5": 1}, {"1": "x"}, {"1": True},
+         {"99999999": 1}, *NOT_OBJ]),
+    Row("allowed_token_ids", CP, [[1, 2, 3], ["4"]],
+        [[], ["a"], [-1], [1.5], [10 ** 9], 1, "x", {}]),
+    Row("bad_words", CP, [[], ["x"], ["a word"]], [[""], [1], "x", 1, {}]),
+    Row("stop_token_ids", CP, [[], [1], ["2"]], [1, ["a"], [-1], [1.5], "x"]),
+    Row("ignore_eos", CP, *BOOL),
+    Row("logits_processors", CP, *SORRY),
+    Row("repetition_detection", CP, *SORRY),
+    Row("thinking_token_budget", CP, [-1], [-2, *NOT_INT]),
+    # stopping
+    Row("stop", CP, ["x", ["x", None], [], ["s"] * 64],
+        ["", [""], 1, {}, [1], ["s"] * 65, "x" * 4097, "a\u0000"]),
+    Row("include_stop_str_in_output", CP, *BOOL),
+    # log-probabilities
+    Row("logprobs", (C,), *BOOL),
+    Row("top_logprobs", (C,), [0, 1, 20, "3", 3.0], [-1, 21, *NOT_INT],
+        logprobs=True),
+    Row("logprobs", (P,), [0, 1, 20, "3", 3.0], [-1, 21, *NOT_INT]),
+    Row("echo", (P,), *BOOL),
+    Row("echo", (C,), [False], [True, *NOT_BOOL]),
+    Row("logprob_token_ids", CP, *SORRY),
+    Row("return_tokens_as_token_ids", CP, *BOOL),
+    Row("return_token_ids", CP, *BOOL),
+    Row("skip_special_tokens", CP, *BOOL),
+    Row("spaces_between_special_tokens", CP, *BOOL),
+    # chat
+    Row("add_generation_prompt", (C,), *BOOL),
+    Row("continue_final_message", (C,), [False], [True, *NOT_BOOL]),
+    Row("chat_template", (C,), *SORRY),
+    Row("chat_template_kwargs", (C,), [{}, {"enable_thinking": False}],
+        NOT_OBJ),
+    Row("enable_thinking", (C,), *BOOL),
+    Row("reasoning_effort", (C,), ["none", "minimal", "low", "medium", "high",
+                                   "xhigh", "max"], ["x", "", *NOT_STR]),
+    Row("reasoning", (C,), [{}, {"effort": "low"}, {"effort": None}], NOT_OBJ),
+    Row("include_reasoning", (C,), *BOOL),
+    Row("documents", (C,), [[], 1], []),
+    Row("mm_processor_kwargs", (C,), [{}], []),
+    Row("media_io_kwargs", (C,), [{}], []),
+    Row("add_special_tokens", CP, *BOOL),
+    # tools and structure
+    Row("tools", (C,), [[TOOL], [CALL]],
+        [[], 1, "x", {}, [1], [{}], [{"type": "x"}], [{"type": "function"}],
+         [{"type": "function", "function": {}}],
+         [{"type": "function", "function": {"name": ""}}],
+         [{"type": "function", "function": {"name": "f", "parameters": 1}}],
+         [TOOL, TOOL]]),
+    Row("tool_choice", (C,), ["none", "auto"],
+        ["x", "", 1, "required", {"type": "function",
+                                  "function": {"name": "f"}}], tools=[TOOL]),
+    Row("tool_choice", (C,), ["none"], ["auto", "required"]),
+    Row("parallel_tool_calls", (C,), *BOOL),
+    Row("functions", (C,), *SORRY),
+    Row("function_call", (C,), *SORRY),
+    Row("response_format", CP, [{"type": "text"}],
+        [{"type": "json_object"}, {"type": "json_schema"}, {"type": "x"}, {},
+         {"type": 1}, *NOT_OBJ]),
+    Row("structured_outputs", CP, *SORRY),
+    Row("guided_json", CP, *SORRY),
+    Row("guided_regex", CP, *SORRY),
+    Row("guided_choice", CP, *SORRY),
+    Row("guided_grammar", CP, *SORRY),
+    Row("structural_tag", CP, *SORRY),
+    Row("suffix", (P,), *SORRY),
+]
+
+
+def body_of(path, row, value):
+    make = chat if path == C else text
+    return make(**{**row.alone, row.name: value})
+
+
+@test
+def right_values():
+    for row in ROWS:
+        for path in row.on:
+            for value in row.good:
+                r = S.post(path, body_of(path, row, value))
+                check(r["choices"], (row.name, value, r))
+            # null is absent, also where a value is required.
+            if row.name not in ("prompt", "messages"):
+                S.post(path, body_of(path, row, None))
+
+
+def wrong_with(row, status, e):
+    """What is not right about a refusal, or nothing."""
+    if status != 400:
+        return f"status {status}"
+    if list(e) != ["message", "type", "param", "code"]:
+        return "keys"
+    if e["type"] != "invalid_request_error":
+        return "type"
+    if e["code"] not in (None, "invalid_value", "invalid_type"):
+        return "code"
+    if not str(e["param"]).startswith(row.name):
+        return "param"
+    return "" if row.name in e["message"] else "message"
+
+
+@test
+def wrong_values():
+    bad = []
+    for row in ROWS:
+        for path in row.on:
+            for value in row.bad:
+                r, data = S.ask("POST", path, body_of(path, row, value))
+                e = json.loads(data).get("error")
+                why = wrong_with(row, r.status, e)
+                if why:
+                    bad.append((why, path, row.name, str(value)[:60], e))
+    check(not bad, "\n".join(map(str, bad)))
+
+
+@test
+def not_json():
+    for path in (C, P):
+        for body in ("", "[1]", "{", '{"prompt": "a"} x', "nul", '"x"',
+                     '{"prompt": "a", "temperature": NaN}',
+                     '{"prompt": "a", "temperature": Infinity}',
+                     '{"prompt":' + "[" * 200 + "]" * 200 + "}",
+                     '{"prompt": "a", "seed": 9223372036854775808}',
+                     '{"seed": 1' + "0" * 400 + "}", '{"prompt": "\xff"}'):
+            S.refused(path, body.encode("latin-1"), 400)
+
+
+@test
+def request_ids():
+    for path, prefix in ((C, "chatcmpl-"), (P, "cmpl-")):
+        make = chat if path == C else text
+        r, data = S.ask("POST", path, make(request_id="mine"))
+        check(r.getheader("X-Request-Id") == "mine", r.headers)
+        check(json.loads(data)["id"] == prefix + "mine", data)
+        r, data = S.ask("POST", path, make(request_id="mine"),
+                        {**KEY, "X-Request-Id": "head"})
+        check(r.getheader("X-Request-Id") == "head", r.headers)
+        check(json.loads(data)["id"] == prefix + "head", data)
+        events = S.stream(path, make(request_id="mine"))
+        check(all(e["id"] == prefix + "mine" for e in events), events)
+
+
+@test
+def cache_is_asked_or_not():
+    ids = [(7 * i) % 900 for i in range(200)]
+    r = S.post(P, text(prompt=ids, max_tokens=20, ignore_eos=True,
+                       return_token_ids=True))
+    ids += r["choices"][0]["token_ids"]
+
+    def cached(**kw):
+        r = S.post(P, text(prompt=ids, max_tokens=3, **kw))
+        got = r["usage"]["prompt_tokens_details"]["cached_tokens"]
+        return got, r["choices"][0]["text"]
+
+    cold = cached(cache_prompt=False)
+    check(cold[0] == 0, cold)
+    for kw in ({"cache_salt": "a"}, {"cache_salt": "b"}):
+        check(cached(**kw) == cold, kw)
+    warm = cached()
+    check(warm[0] > 200 and warm[1] == cold[1], (warm, cold))
+    # What one tenant has read is there for the same one.
+    S.post(P, text(prompt=ids[:200], max_tokens=20, ignore_eos=True,
+                   cache_salt="a"))
+    warm = cached(cache_salt="a")
+    check(warm[0] > 200 and warm[1] == cold[1], (warm, cold))
+    check(cached(cache_salt="b") == cold and cached(cache_prompt=False) == cold, cold)
+
+
+@test
+def masks():
+    r = S.post(P, text(max_tokens=20, ignore_eos=True, temperature=1,
+                       allowed_token_ids=[100, 200, 300],
+                       return_token_ids=True))["choices"][0]
+    check(set(r["token_ids"]) <= {100, 200, 300}, r)
+    r = S.post(P, text(max_tokens=20, temperature=1, ignore_eos=True,
+                       logit_bias={"100": 100}, return_token_ids=True))
+    check(r["choices"][0]["token_ids"] == [100] * 20, r)
+    # A word that would come does not.
+    full = S.post(P, text(max_tokens=30, ignore_eos=True, temperature=0,
+                          logprobs=0))["choices"][0]["logprobs"]["tokens"]
+    word = next(t for t in full if t.strip() and "\ufffd" not in t)
+    r = S.post(P, text(max_tokens=30, ignore_eos=True, temperature=0,
+                       logprobs=0, bad_words=[word]))["choices"][0]
+    check(full != r["logprobs"]["tokens"] and
+          word not in r["logprobs"]["tokens"], (word, r))
+
+
+@test
+def special_tokens_shown():
+    end = S.post("/tokenize", {"prompt": "<|im_end|>"}, headers={})["tokens"]
+    check(len(end) == 1, end)
+    kw = dict(max_tokens=3, ignore_eos=True, allowed_token_ids=end)
+    check(S.post(P, text(**kw))["choices"][0]["text"] == "", "skipped")
+    r = S.post(P, text(skip_special_tokens=False, **kw))["choices"][0]
+    check(r["text"] == "<|im_end|>" * 3, r)
+    # As a stop id it ends the answer, and is shown only when asked for.
+    kw["stop_token_ids"] = end
+    r = S.post(P, text(**kw, skip_special_tokens=False))["choices"][0]
+    check((r["text"], r["finish_reason"], r["stop_reason"]) ==
+          ("", "stop", end[0]), r)
+    r = S.post(P, text(**kw, skip_special_tokens=False,
+                       include_stop_str_in_output=True))["choices"][0]
+    check(r["text"] == "<|im_end|>" and r["stop_reason"] == end[0], r)
+
+
+@test
+def stop_texts():
+    kw = dict(max_tokens=40, ignore_eos=True, temperature=0)
+    full = S.post(P, text(**kw))["choices"][0]["text"]
+    at = next(i for i in range(4, len(full) - 4)
+              if full.index(full[i:i + 3]) == i and "\ufffd" not in
+              full[i:i + 3])
+    stop = full[at:at + 3]
+    r = S.post(P, text(**kw, stop=["never seen", stop]))
+    c = r["choices"][0]
+    check((c["text"], c["stop_reason"]) == (full[:at], stop), (c, full))
+    n = r["usage"]["completion_tokens"]
+    c = S.post(P, text(**kw, stop=stop, include_stop_str_in_output=True))
+    check(c["choices"][0]["text"] == full[:at + 3], (c, full))
+    check(c["usage"]["completion_tokens"] == n, (c, n))
+    # The one that ends first, whatever begins first.
+    long = full[at - 2:at + 4]
+    c = S.post(P, text(**kw, stop=[long, stop]))["choices"][0]
+    check((c["text"], c["stop_reason"]) == (full[:at], stop), (c, full))
+    # Not before the minimum, and without it as before.
+    c = S.post(P, text(**kw, stop=stop, min_tokens=40))["choices"][0]
+    check((c["text"], c["finish_reason"]) == (full, "length"), c)
+    events = S.stream(P, text(**kw, stop=stop))
+    check("".join(e["choices"][0]["text"] for e in events) == full[:at],
+          events)
+
+
+@test
+def truncation():
+    ids = list(range(10, 60))
+    for side, want in (("left", ids[-5:]), ("right", ids[:5])):
+        r = S.post(P, text(prompt=ids, truncate_prompt_tokens=5,
+                           truncation_side=side, return_token_ids=True))
+        check(r["choices"][0]["prompt_token_ids"] == want, r)
+    events = S.stream(P, text(prompt=ids, return_token_ids=True))
+    check(events[0]["choices"][0]["prompt_token_ids"] == ids, events[0])
+    check(all("prompt_token_ids" not in e["choices"][0]
+              for e in events[1:]), events)
+
+
+@test
+def keys_that_look_alike():
+    """Half characters are one key of an object; no key comes twice."""
+    _, data = S.ask("POST", P, text(max_tokens=40, ignore_eos=True,
+                                    temperature=2, logprobs=20))
+
+    def once(pairs):
+        keys = [k for k, _ in pairs]
+        check(len(set(keys)) == len(keys), keys)
+        return dict(pairs)
+
+    lp = json.loads(data, object_pairs_hook=once)["choices"][0]["logprobs"]
+    for t, v, top in zip(lp["tokens"], lp["token_logprobs"],
+                         lp["top_logprobs"]):
+        check(top[t] >= v, (t, v, top))
+
+
+S = Server("--api-key", "secret", "--served-model-name", "org/tiny,alias")
+try:
+    done()
+finally:
+    S.stop(signal.SIGKILL)
