@@ -21,7 +21,15 @@
     X(Q4_K, "q4_k", 256, 144)                                                  \
     X(Q4_0, "q4_0", 32, 18)                                                    \
     X(BFP8, "bfp8", 16, 17) /* Tenstorrent BFP8_b, along the row */            \
-    X(BFP4, "bfp4", 16, 9)
+    X(BFP4, "bfp4", 16, 9)                                                     \
+    X(Q4_1, "q4_1", 32, 20) /* these are in files only */                      \
+    X(Q5_0, "q5_0", 32, 22)                                                    \
+    X(Q5_1, "q5_1", 32, 24)                                                    \
+    X(Q3_K, "q3_k", 256, 110)                                                  \
+    X(Q2_K, "q2_k", 256, 84)                                                   \
+    X(IQ4_NL, "iq4_nl", 32, 18)                                                \
+    X(IQ4_XS, "iq4_xs", 256, 136)                                              \
+    X(MXFP4, "mxfp4", 32, 17)
 
 enum sl_dtype {
 #define X(id, name, block, bytes) SL_##id,

@@ -1,15 +1,15 @@
-/* file/checkpoint.c - a folder of safetensors files; see checkpoint.h
+/* file/checkpoint.c - the files of a checkpoint; see checkpoint.h
  *
- * All shards are mapped at once: maps cost address space only, and a shard is
+ * All files are mapped at once: maps cost address space only, and a file is
  * needed again and again because layers are spread over them. Tensors are kept
  * as a list sorted by name and found by bisection; there are some hundred to
  * some hundred thousand of them and each is looked up once or twice.
  *
  * A tensor that lies in a shard but not in the index is ignored, as the
  * reference does for files it did not open: the index is what the author
- * published.
+ * published. Parts of a GGUF set are in checkpoint_gguf.c.
  */
-#include "file/checkpoint.h"
+#include "file/checkpoint_parts.h"
 
 #include "base/json.h"
 #include "base/mem.h"
@@ -19,23 +19,11 @@
 #define SUFFIX ".safetensors"
 #define PATH_CAP 4096
 
-struct entry {
-    const struct sl_st *file; /* borrowed from file[] */
-    const struct sl_st_ten *ten;
-};
-
-struct sl_ckpt {
-    struct sl_st *file[SL_CKPT_MAX_SHARD];
-    size_t n_file;
-    struct entry *ten; /* [n_ten], by name */
-    size_t n_ten;
-};
-
 static int by_name(const void *a, const void *b)
 {
     const struct entry *x = a, *y = b;
 
-    return strcmp(x->ten->name, y->ten->name);
+    return strcmp(x->ten.name, y->ten.name);
 }
 
 bool sl_ckpt_find(const struct sl_ckpt *c, const char *name, size_t *i)
@@ -44,7 +32,7 @@ bool sl_ckpt_find(const struct sl_ckpt *c, const char *name, size_t *i)
 
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
-        int d = strcmp(c->ten[mid].ten->name, name);
+        int d = strcmp(c->ten[mid].ten.name, name);
 
         if (d == 0) {
             *i = mid;
@@ -56,6 +44,22 @@ bool sl_ckpt_find(const struct sl_ckpt *c, const char *name, size_t *i)
             hi = mid;
     }
     return false;
+}
+
+static struct entry entry_of(const struct sl_st *st, const struct sl_st_ten *t)
+{
+    struct entry e = {.ten = {.name = t->name,
+                              .type = SL_N_DTYPE,
+                              .type_name = sl_st_type_name(t->type),
+                              .n_dim = t->n_dim,
+                              .bytes = t->bytes},
+                      .path = st->path,
+                      .map = &st->map,
+                      .offset = t->offset};
+
+    (void)sl_st_dtype(&e.ten.type, t->type);
+    memcpy(e.ten.dim, t->dim, sizeof(e.ten.dim));
+    return e;
 }
 
 /* "a-00001.safetensors": no folder, no way out of the folder. */
@@ -97,7 +101,7 @@ static int open_single(struct sl_ckpt *c, const char *dir, const char *name,
     if (rc)
         return rc;
     for (size_t i = 0; i < st->n_ten; i++)
-        c->ten[i] = (struct entry){.file = st, .ten = &st->ten[i]};
+        c->ten[i] = entry_of(st, &st->ten[i]);
     c->n_ten = st->n_ten;
     return 0;
 }
@@ -138,14 +142,12 @@ static int read_weight_map(struct want *w, size_t *n, const json_t *map,
     return 0;
 }
 
-static const struct sl_st_ten *find_in(const struct entry *by, size_t n,
-                                       const char *name)
+static const struct entry *find_in(const struct entry *by, size_t n,
+                                   const char *name)
 {
-    struct sl_st_ten key = {.name = (char *)(uintptr_t)name};
-    struct entry e = {.ten = &key};
-    const struct entry *hit = bsearch(&e, by, n, sizeof(*by), by_name);
+    struct entry e = {.ten = {.name = name}};
 
-    return hit ? hit->ten : NULL;
+    return n ? bsearch(&e, by, n, sizeof(*by), by_name) : NULL;
 }
 
 /* Take the wanted tensors of one opened file. */
@@ -159,13 +161,13 @@ static int take_from(struct sl_ckpt *c, const struct sl_st *st,
     if (rc)
         return rc;
     for (size_t i = 0; i < st->n_ten; i++)
-        by[i] = (struct entry){.file = st, .ten = &st->ten[i]};
+        by[i] = entry_of(st, &st->ten[i]);
     qsort(by, st->n_ten, sizeof(*by), by_name);
     for (size_t i = 0; !rc && i < n; i++) {
-        const struct sl_st_ten *t = find_in(by, st->n_ten, w[i].tensor);
+        const struct entry *t = find_in(by, st->n_ten, w[i].tensor);
 
         if (t)
-            c->ten[c->n_ten++] = (struct entry){.file = st, .ten = t};
+            c->ten[c->n_ten++] = *t;
         else
             rc = sl_fail(err, SL_EFORMAT,
                          "the index says that the tensor '%.200s' is in "
@@ -260,6 +262,8 @@ static int open_any(struct sl_ckpt *c, const char *dir, struct sl_err *err)
     char path[PATH_CAP];
     int rc;
 
+    if (sl_file_kind(dir) == SL_FILE_REGULAR)
+        return sl_ckpt_open_gguf(c, dir, err);
     if (sl_file_kind(dir) != SL_FILE_DIR)
         return sl_fail(err, SL_ENOTFOUND, "'%s' is not a folder", dir);
     rc = sl_path_join(path, sizeof(path), dir, INDEX, err);
@@ -275,14 +279,14 @@ static int open_any(struct sl_ckpt *c, const char *dir, struct sl_err *err)
     return open_only(c, dir, err);
 }
 
-int sl_ckpt_open(struct sl_ckpt **out, const char *dir, struct sl_err *err)
+int sl_ckpt_open(struct sl_ckpt **out, const char *path, struct sl_err *err)
 {
     struct sl_ckpt *c = NULL;
     int rc = sl_mem_alloc(&c, 1, sizeof(*c), "a checkpoint", err);
 
     if (rc)
         return rc;
-    rc = open_any(c, dir, err);
+    rc = open_any(c, path, err);
     if (rc) {
         sl_ckpt_close(&c);
         return rc;
@@ -301,6 +305,9 @@ void sl_ckpt_close(struct sl_ckpt **out)
     *out = NULL;
     for (size_t i = 0; i < c->n_file; i++)
         sl_st_close(&c->file[i]);
+    for (size_t i = 0; i < c->n_part; i++)
+        sl_gguf_close(&c->part[i]);
+    sl_mem_free(c->part);
     sl_mem_free(c->ten);
     sl_mem_free(c);
 }
@@ -315,44 +322,61 @@ uint64_t sl_ckpt_bytes(const struct sl_ckpt *c)
     uint64_t n = 0;
 
     for (size_t i = 0; i < c->n_ten; i++)
-        n += c->ten[i].ten->bytes;
+        n += c->ten[i].ten.bytes;
     return n;
 }
 
-const struct sl_st_ten *sl_ckpt_get(const struct sl_ckpt *c, size_t i)
+const struct sl_gguf *sl_ckpt_gguf(const struct sl_ckpt *c)
+{
+    return c->n_part ? c->part[0] : NULL;
+}
+
+size_t sl_ckpt_n_file(const struct sl_ckpt *c)
+{
+    return c->n_file + c->n_part;
+}
+
+const char *sl_ckpt_file(const struct sl_ckpt *c, size_t i)
+{
+    return i < c->n_file ? c->file[i]->path : c->part[i - c->n_file]->path;
+}
+
+const struct sl_ten *sl_ckpt_get(const struct sl_ckpt *c, size_t i)
 {
     SL_ASSERT(i < c->n_ten);
-    return c->ten[i].ten;
+    return &c->ten[i].ten;
 }
 
 const unsigned char *sl_ckpt_data(const struct sl_ckpt *c, size_t i)
 {
     SL_ASSERT(i < c->n_ten);
-    return sl_st_data(c->ten[i].file, c->ten[i].ten);
+    return c->ten[i].map->p + c->ten[i].offset;
 }
 
 const char *sl_ckpt_path(const struct sl_ckpt *c, size_t i)
 {
     SL_ASSERT(i < c->n_ten);
-    return c->ten[i].file->path;
+    return c->ten[i].path;
 }
 
 void sl_ckpt_want(const struct sl_ckpt *c, size_t i, size_t offset, size_t len)
 {
     const struct entry *e = &c->ten[i];
 
-    sl_map_want(&e->file->map, e->ten->offset + offset, len);
+    sl_map_want(e->map, e->offset + offset, len);
 }
 
 void sl_ckpt_drop(const struct sl_ckpt *c, size_t i, size_t offset, size_t len)
 {
     const struct entry *e = &c->ten[i];
 
-    sl_map_drop(&e->file->map, e->ten->offset + offset, len);
+    sl_map_drop(e->map, e->offset + offset, len);
 }
 
 void sl_ckpt_drop_all(const struct sl_ckpt *c)
 {
     for (size_t i = 0; i < c->n_file; i++)
         sl_map_drop(&c->file[i]->map, 0, c->file[i]->map.len);
+    for (size_t i = 0; i < c->n_part; i++)
+        sl_map_drop(&c->part[i]->map, 0, c->part[i]->map.len);
 }

@@ -76,10 +76,14 @@ bool sl_gguf_dtype(enum sl_dtype *out, enum sl_gguf_type t)
         enum sl_gguf_type from;
         enum sl_dtype to;
     } map[] = {
-        {SL_GGUF_F32, SL_F32},   {SL_GGUF_F16, SL_F16},
-        {SL_GGUF_BF16, SL_BF16}, {SL_GGUF_Q8_0, SL_Q8_0},
-        {SL_GGUF_Q6_K, SL_Q6_K}, {SL_GGUF_Q5_K, SL_Q5_K},
-        {SL_GGUF_Q4_K, SL_Q4_K}, {SL_GGUF_Q4_0, SL_Q4_0},
+        {SL_GGUF_F32, SL_F32},       {SL_GGUF_F16, SL_F16},
+        {SL_GGUF_BF16, SL_BF16},     {SL_GGUF_Q8_0, SL_Q8_0},
+        {SL_GGUF_Q6_K, SL_Q6_K},     {SL_GGUF_Q5_K, SL_Q5_K},
+        {SL_GGUF_Q4_K, SL_Q4_K},     {SL_GGUF_Q4_0, SL_Q4_0},
+        {SL_GGUF_Q4_1, SL_Q4_1},     {SL_GGUF_Q5_0, SL_Q5_0},
+        {SL_GGUF_Q5_1, SL_Q5_1},     {SL_GGUF_Q3_K, SL_Q3_K},
+        {SL_GGUF_Q2_K, SL_Q2_K},     {SL_GGUF_IQ4_NL, SL_IQ4_NL},
+        {SL_GGUF_IQ4_XS, SL_IQ4_XS}, {SL_GGUF_MXFP4, SL_MXFP4},
     };
 
     for (size_t i = 0; i < SL_COUNTOF(map); i++)

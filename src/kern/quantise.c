@@ -15,6 +15,7 @@
 #include "kern/coef.h"
 #include "kern/math.h"
 #include "kern/quant.h"
+#include "kern/quant_file.h"
 
 #define F16_MAX 65504.0f
 
@@ -413,6 +414,10 @@ void sl_dequantise_row(enum sl_dtype t, float *y, const void *src, size_t n)
     const struct sl_dtype_info *d = sl_dtype_get(t);
     unsigned char block[sizeof(struct sl_q6_k_block)] SL_ALIGNED(8);
 
+    if (sl_quant_file_is(t)) {
+        sl_quant_file_row(t, y, src, n);
+        return;
+    }
     SL_CHECK(sl_quant_is(t) && n % d->block == 0);
     for (size_t i = 0; i < n / d->block; i++) {
         memcpy(block, (const unsigned char *)src + i * d->bytes, d->bytes);

@@ -20,7 +20,8 @@ bool sl_quant_is(enum sl_dtype t);
 /* A row of n values -> blocks; n is a multiple of the block. */
 void sl_quantise_row(enum sl_dtype t, void *dst, const float *x, size_t n);
 
-/* Blocks -> what they mean; the same operations as the kernel table's row[]. */
+/* Blocks -> what they mean; the same operations as the kernel table's row[].
+ * Also for the types of kern/quant_file.h. */
 void sl_dequantise_row(enum sl_dtype t, float *y, const void *src, size_t n);
 
 /* Eight rows of blocks -> one group of kern/quant.h, of 8 *

@@ -9,6 +9,9 @@
  *   - FP8: a tensor with NAME_scale_inv beside it; decided per tensor (plan.c)
  *   - checkpoints converted for MLX, whose convolutions are [channels, 4, 1]
  *     and whose norms already hold 1 + weight
+ *   - GGUF: other names (the table below), norms hold 1 + weight, ssm_a is
+ *     -exp(A_log), and value heads are in the internal order already; so
+ *     everything there is taken as it is
  *
  * Vision tensors are skipped. An incomplete MTP head costs the head, not the
  * model.
@@ -17,6 +20,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/num.h"
 
 #define EMBED "embed_tokens.weight"
 #define MAX_PREFIX 200
@@ -30,12 +34,65 @@ struct walk {
     char name[SL_ST_MAX_NAME];
     bool shifted; /* norms already hold 1 + weight */
     bool in_mtp;
+    bool gguf;
 };
+
+/* Suffixes of the published names, and what GGUF calls them. */
+static const struct {
+    const char *suffix, *gguf;
+} gguf_names[] = {
+    {"input_layernorm.weight", "attn_norm.weight"},
+    {"post_attention_layernorm.weight", "post_attention_norm.weight"},
+    {"self_attn.q_proj.weight", "attn_q.weight"},
+    {"self_attn.k_proj.weight", "attn_k.weight"},
+    {"self_attn.v_proj.weight", "attn_v.weight"},
+    {"self_attn.o_proj.weight", "attn_output.weight"},
+    {"self_attn.q_norm.weight", "attn_q_norm.weight"},
+    {"self_attn.k_norm.weight", "attn_k_norm.weight"},
+    {"linear_attn.in_proj_qkv.weight", "attn_qkv.weight"},
+    {"linear_attn.in_proj_z.weight", "attn_gate.weight"},
+    {"linear_attn.in_proj_b.weight", "ssm_beta.weight"},
+    {"linear_attn.in_proj_a.weight", "ssm_alpha.weight"},
+    {"linear_attn.conv1d.weight", "ssm_conv1d.weight"},
+    {"linear_attn.A_log", "ssm_a"},
+    {"linear_attn.dt_bias", "ssm_dt.bias"},
+    {"linear_attn.norm.weight", "ssm_norm.weight"},
+    {"linear_attn.out_proj.weight", "ssm_out.weight"},
+    {"mlp.gate_proj.weight", "ffn_gate.weight"},
+    {"mlp.up_proj.weight", "ffn_up.weight"},
+    {"mlp.down_proj.weight", "ffn_down.weight"},
+    {"mlp.gate.weight", "ffn_gate_inp.weight"},
+    {"mlp.experts.gate_up_proj", "ffn_gate_up_exps.weight"},
+    {"mlp.switch_mlp.gate_proj.weight", "ffn_gate_exps.weight"},
+    {"mlp.switch_mlp.up_proj.weight", "ffn_up_exps.weight"},
+    {"mlp.switch_mlp.down_proj.weight", "ffn_down_exps.weight"},
+    {"mlp.shared_expert.gate_proj.weight", "ffn_gate_shexp.weight"},
+    {"mlp.shared_expert.up_proj.weight", "ffn_up_shexp.weight"},
+    {"mlp.shared_expert.down_proj.weight", "ffn_down_shexp.weight"},
+    {"mlp.shared_expert_gate.weight", "ffn_gate_inp_shexp.weight"},
+    {"fc.weight", "nextn.eh_proj.weight"},
+    {"pre_fc_norm_embedding.weight", "nextn.enorm.weight"},
+    {"pre_fc_norm_hidden.weight", "nextn.hnorm.weight"},
+    {EMBED, "token_embd.weight"},
+    {"lm_head.weight", "output.weight"},
+};
+
+static const char *gguf_name(const struct walk *w, const char *suffix)
+{
+    if (!strcmp(suffix, "norm.weight"))
+        return w->in_mtp ? "nextn.shared_head_norm.weight"
+                         : "output_norm.weight";
+    for (size_t i = 0; i < SL_COUNTOF(gguf_names); i++)
+        if (!strcmp(suffix, gguf_names[i].suffix))
+            return gguf_names[i].gguf;
+    return suffix; /* of a layout that GGUF does not have */
+}
 
 static const char *name_of(struct walk *w, const char *prefix,
                            const char *suffix)
 {
-    snprintf(w->name, sizeof(w->name), "%s%s", prefix, suffix);
+    snprintf(w->name, sizeof(w->name), "%s%s", prefix,
+             w->gguf ? gguf_name(w, suffix) : suffix);
     return w->name;
 }
 
@@ -90,12 +147,14 @@ static void walk_attn(struct walk *w, struct sl_attn_w *a)
 }
 
 /* Value heads move to the internal order, in units of `unit` after `start`. */
-static struct sl_perm heads(const struct sl_conf *c, size_t start, size_t unit)
+static struct sl_perm heads(const struct walk *w, size_t start, size_t unit)
 {
+    const struct sl_conf *c = w->c;
+
     return (struct sl_perm){.start = start,
                             .unit = unit,
                             .n_key = c->n_key,
-                            .r = c->n_val / c->n_key};
+                            .r = w->gguf ? 1 : c->n_val / c->n_key};
 }
 
 static void rows_by_head(struct walk *w, struct sl_mat *out,
@@ -116,8 +175,8 @@ static void per_head(struct walk *w, struct sl_lin_w *l)
     struct sl_src s = {.name = name_of(w, w->layer, "linear_attn.A_log"),
                        .n_dim = 1,
                        .dim = {w->c->n_val},
-                       .row_perm = heads(w->c, 0, 1),
-                       .rule = SL_PACK_NEG_EXP,
+                       .row_perm = heads(w, 0, 1),
+                       .rule = w->gguf ? SL_PACK_PLAIN : SL_PACK_NEG_EXP,
                        .dummy_lo = 0,
                        .dummy_hi = 2.77f};
 
@@ -139,9 +198,9 @@ static void conv_and_norm(struct walk *w, struct sl_lin_w *l)
                            name_of(w, w->layer, "linear_attn.conv1d.weight"),
                        .n_dim = 3,
                        .dim = {c->conv_dim, 1, SL_CONV},
-                       .n_alt = 3,
+                       .n_alt = w->gguf ? 2 : 3,
                        .alt = {c->conv_dim, SL_CONV, 1},
-                       .row_perm = heads(c, qk, c->val_dim),
+                       .row_perm = heads(w, qk, c->val_dim),
                        .rule = SL_PACK_CONV,
                        .dummy_lo = -0.5f,
                        .dummy_hi = 0.5f};
@@ -162,15 +221,15 @@ static void walk_linear(struct walk *w, struct sl_lin_w *l)
     struct sl_src s;
 
     rows_by_head(w, &l->qkv, SL_W_LINEAR, "linear_attn.in_proj_qkv.weight",
-                 c->conv_dim, heads(c, qk, c->val_dim));
+                 c->conv_dim, heads(w, qk, c->val_dim));
     rows_by_head(w, &l->z, SL_W_LINEAR, "linear_attn.in_proj_z.weight", v,
-                 heads(c, 0, c->val_dim));
+                 heads(w, 0, c->val_dim));
     rows_by_head(w, &l->b, SL_W_SMALL, "linear_attn.in_proj_b.weight", c->n_val,
-                 heads(c, 0, 1));
+                 heads(w, 0, 1));
     rows_by_head(w, &l->a, SL_W_SMALL, "linear_attn.in_proj_a.weight", c->n_val,
-                 heads(c, 0, 1));
+                 heads(w, 0, 1));
     s = whole(w, "linear_attn.out_proj.weight", c->hidden, v);
-    s.col_perm = heads(c, 0, c->val_dim);
+    s.col_perm = heads(w, 0, c->val_dim);
     sl_plan_mat(w->p, &l->out, SL_W_LINEAR, &s, c->hidden, v);
     conv_and_norm(w, l);
     per_head(w, l);
@@ -206,7 +265,7 @@ static enum expert_layout layout_of(struct walk *w, const char *fused,
     if (sl_plan_has(w->p,
                     name_of(w, w->layer, "mlp.experts.0.down_proj.weight")))
         return PER_EXPERT;
-    return ONE_FUSED; /* what a message should ask for */
+    return w->gguf ? ONE_STACK : ONE_FUSED; /* what a message should ask for */
 }
 
 /* One projection of all experts. In a fused tensor its rows begin at row0 of
@@ -337,8 +396,23 @@ static bool is_vision(const char *name)
     return starts_with(name, "visual.") || strstr(name, ".visual.");
 }
 
+/* The number of the layer in "blk.N.": beyond the layers of the model there
+ * are those that draft. */
+static bool is_gguf_mtp(const struct walk *w, const char *name)
+{
+    const char *dot = strchr(name + sl_min(4, strlen(name)), '.');
+    int64_t n;
+
+    return starts_with(name, "blk.") && dot &&
+           !sl_num_i64(&n, name + 4, (size_t)(dot - name - 4), 0, INT32_MAX,
+                       "a layer", NULL) &&
+           n >= w->c->n_layer;
+}
+
 static bool is_mtp(const struct walk *w, const char *name)
 {
+    if (w->gguf)
+        return is_gguf_mtp(w, name);
     return starts_with(name, "mtp.") ||
            (starts_with(name, w->top) &&
             starts_with(name + strlen(w->top), "mtp."));
@@ -347,7 +421,8 @@ static bool is_mtp(const struct walk *w, const char *name)
 /* Buffers that some exports write out and nobody needs. */
 static bool is_buffer(const char *name)
 {
-    return ends_with(name, "rotary_emb.inv_freq");
+    return ends_with(name, "rotary_emb.inv_freq") ||
+           !strcmp(name, "rope_freqs.weight");
 }
 
 /* The prefix: what precedes the only embedding that is not of the MTP head. */
@@ -356,6 +431,8 @@ static int find_prefix(struct walk *w, struct sl_err *err)
     const struct sl_ckpt *ck = w->p->ckpt;
     size_t n = 0;
 
+    if (w->gguf)
+        return 0; /* without a prefix */
     for (size_t i = 0; ck && i < sl_ckpt_n_tensor(ck); i++) {
         const char *s = sl_ckpt_get(ck, i)->name;
         size_t len = strlen(s) - strlen(EMBED);
@@ -406,18 +483,17 @@ static void find_top(struct walk *w)
 static double norm_mean(const struct walk *w)
 {
     const struct sl_ckpt *ck = w->p->ckpt;
-    enum sl_dtype type;
     double sum = 0;
     size_t n = 0;
 
     for (size_t i = 0; i < sl_ckpt_n_tensor(ck); i++) {
-        const struct sl_st_ten *t = sl_ckpt_get(ck, i);
+        const struct sl_ten *t = sl_ckpt_get(ck, i);
 
         if (!ends_with(t->name, ".input_layernorm.weight") || t->n_dim != 1 ||
-            !sl_st_dtype(&type, t->type) || type == SL_FP8)
+            (t->type != SL_F32 && t->type != SL_BF16 && t->type != SL_F16))
             continue;
         for (size_t k = 0; k < t->dim[0]; k++)
-            sum += (double)sl_pack_f32(sl_ckpt_data(ck, i), type, k);
+            sum += (double)sl_pack_f32(sl_ckpt_data(ck, i), t->type, k);
         n += t->dim[0];
     }
     return n ? sum / (double)n : 0;
@@ -431,8 +507,12 @@ static int find_shift(struct walk *w, struct sl_err *err)
     bool mlx = false, mtp = false;
     double mean;
 
+    if (w->gguf) {
+        w->shifted = true;
+        return 0;
+    }
     for (size_t i = 0; ck && i < sl_ckpt_n_tensor(ck); i++) {
-        const struct sl_st_ten *t = sl_ckpt_get(ck, i);
+        const struct sl_ten *t = sl_ckpt_get(ck, i);
 
         mtp |= is_mtp(w, t->name);
         mlx |= ends_with(t->name, "conv1d.weight") && t->n_dim == 3 &&
@@ -464,7 +544,10 @@ static void walk_model(struct walk *w)
     s.name = name_of(w, w->text, EMBED);
     sl_plan_mat(w->p, &out->embed, SL_W_EMBED, &s, c->vocab, c->hidden);
     for (uint32_t k = 0; k < c->n_layer && !w->p->rc; k++) {
-        snprintf(w->layer, sizeof(w->layer), "%slayers.%u.", w->text, k);
+        if (w->gguf)
+            snprintf(w->layer, sizeof(w->layer), "blk.%u.", k);
+        else
+            snprintf(w->layer, sizeof(w->layer), "%slayers.%u.", w->text, k);
         walk_layer(w, &out->layer[k]);
     }
     norm(w, &out->norm, w->text, "norm.weight", c->hidden);
@@ -483,13 +566,20 @@ static void walk_mtp_head(struct walk *w, struct sl_mtp_w *m)
 {
     const struct sl_conf *c = w->c;
 
-    snprintf(w->layer, sizeof(w->layer), "%smtp.", w->top);
+    if (w->gguf)
+        snprintf(w->layer, sizeof(w->layer), "blk.%u.", c->n_layer);
+    else
+        snprintf(w->layer, sizeof(w->layer), "%smtp.", w->top);
     mat(w, &m->fc, SL_W_MTP, "fc.weight", c->hidden, 2 * (size_t)c->hidden);
     norm(w, &m->norm_embed, w->layer, "pre_fc_norm_embedding.weight",
          c->hidden);
     norm(w, &m->norm_hidden, w->layer, "pre_fc_norm_hidden.weight", c->hidden);
-    norm(w, &m->norm, w->layer, "norm.weight", c->hidden);
-    snprintf(w->layer, sizeof(w->layer), "%smtp.layers.0.", w->top);
+    if (w->gguf && !sl_plan_has(w->p, name_of(w, w->layer, "norm.weight")))
+        m->norm = NULL; /* placed later: that of the model */
+    else
+        norm(w, &m->norm, w->layer, "norm.weight", c->hidden);
+    if (!w->gguf)
+        snprintf(w->layer, sizeof(w->layer), "%smtp.layers.0.", w->top);
     walk_layer(w, &m->layer);
 }
 
@@ -544,7 +634,8 @@ static void find_extra(struct walk *w)
 
 int sl_names_walk(struct sl_plan *p, struct sl_err *err)
 {
-    struct walk w = {.p = p, .c = &p->w->conf};
+    struct walk w = {
+        .p = p, .c = &p->w->conf, .gguf = p->ckpt && sl_ckpt_gguf(p->ckpt)};
     int rc = sl_plan_init(p, err);
 
     if (!rc)

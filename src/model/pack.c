@@ -13,6 +13,7 @@
 
 #include "kern/kern.h"
 #include "kern/math.h"
+#include "kern/quant_file.h"
 #include "kern/quantise.h"
 
 #define G SL_GROUP
@@ -76,10 +77,10 @@ float sl_pack_f32(const unsigned char *p, enum sl_dtype type, size_t i)
 
 /* --- where things are in the file --- */
 
-static const unsigned char *src_row(const struct sl_pack_mat *m, size_t row)
+const unsigned char *sl_pack_src_row(const struct sl_pack_mat *m, size_t row)
 {
-    return m->src + (m->row0 + sl_perm_src(&m->row_perm, row)) * m->cols *
-                        element_bytes(m->src_type);
+    return m->src + (m->row0 + sl_perm_src(&m->row_perm, row)) *
+                        sl_dtype_bytes(m->src_type, m->cols);
 }
 
 /* The scale of element (row, col), both in the internal order. */
@@ -109,6 +110,8 @@ enum sl_dtype sl_pack_type(const struct sl_pack_mat *m)
 {
     if (m->src_type == SL_F16)
         return SL_F32;
+    if (sl_quant_file_is(m->src_type))
+        return sl_quant_file_widened(m->src_type);
     if (m->src_type != SL_FP8)
         return m->src_type;
     for (size_t r = 0; r < m->rows; r++)
@@ -271,7 +274,7 @@ static bool pack_whole(const struct sl_pack_mat *m, size_t g)
     bool good = true;
 
     for (size_t i = 0; i < G; i++)
-        base[i] = src_row(m, g * G + i);
+        base[i] = sl_pack_src_row(m, g * G + i);
     for (size_t c = 0; c < m->cols; c += step) {
         size_t from = sl_perm_src(&m->col_perm, c);
 
@@ -288,7 +291,7 @@ static bool pack_whole(const struct sl_pack_mat *m, size_t g)
 static const unsigned char *src_at(const struct sl_pack_mat *m, size_t row,
                                    size_t col)
 {
-    return src_row(m, row) +
+    return sl_pack_src_row(m, row) +
            sl_perm_src(&m->col_perm, col) * element_bytes(m->src_type);
 }
 
@@ -397,6 +400,12 @@ bool sl_pack_row(const struct sl_pack_mat *m, size_t row, float *out)
                 table[mix(m->seed ^ (row * m->cols + c)) & 0xff]);
         return true;
     }
+    if (sl_pack_is_blocks(m)) {
+        sl_dequantise_row(m->src_type, out, sl_pack_src_row(m, row), m->cols);
+        for (size_t c = 0; c < m->cols; c++)
+            good &= is_finite(out[c]);
+        return good;
+    }
     for (size_t c = 0; c < m->cols; c++) {
         out[c] = value_at(m, row, c);
         good &= is_finite(out[c]);
@@ -436,6 +445,8 @@ const unsigned char *sl_pack_mat_bad(const struct sl_pack_mat *m, size_t g0,
 {
     size_t end = sl_min(g1 * G, m->rows);
 
+    if (sl_pack_is_blocks(m))
+        return sl_pack_quant_bad(m, g0, g1);
     for (size_t r = g0 * G; r < end; r++)
         for (size_t c = 0; c < m->cols; c++) {
             if (!is_good(m, r, c))

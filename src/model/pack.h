@@ -28,8 +28,14 @@ struct sl_pack_mat {
     uint64_t seed;
 };
 
+/* Is the source made of blocks of quantised elements? Then col_perm is the
+ * identity: heads are in the internal order there. */
+bool sl_pack_is_blocks(const struct sl_pack_mat *m);
+
 /* The type that a matrix has in memory: F16 becomes F32, and FP8 does where the
- * order of heads would part elements that share a scale. Ignores `type`. */
+ * order of heads would part elements that share a scale. Blocks without kernels
+ * become those that hold the same values; SL_N_DTYPE when there are none.
+ * Ignores `type`. */
 enum sl_dtype sl_pack_type(const struct sl_pack_mat *m);
 
 /* Bytes of work space that packing a piece of this matrix takes. */
@@ -41,9 +47,15 @@ size_t sl_pack_scratch(const struct sl_pack_mat *m);
 bool sl_pack_mat_groups(const struct sl_pack_mat *m, size_t g0, size_t g1,
                         void *scratch);
 
-/* The same for a quantised type (pack_quant.c). */
+/* The same for a quantised type (pack_quant.c); and the first block of a
+ * quantised source that is not finite. */
 bool sl_pack_quant_groups(const struct sl_pack_mat *m, size_t g0, size_t g1,
                           void *scratch);
+const unsigned char *sl_pack_quant_bad(const struct sl_pack_mat *m, size_t g0,
+                                       size_t g1);
+
+/* Row `row` of the internal order, in the file. */
+const unsigned char *sl_pack_src_row(const struct sl_pack_mat *m, size_t row);
 
 /* Row `row` of the internal order as numbers; false when one is not finite. */
 bool sl_pack_row(const struct sl_pack_mat *m, size_t row, float *out);

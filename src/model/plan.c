@@ -84,7 +84,7 @@ static size_t shape_text(char *out, size_t cap, const size_t *dim, size_t n)
 static void add_wrong(struct sl_plan *p, size_t i, const size_t *dim,
                       size_t n_dim)
 {
-    const struct sl_st_ten *t = sl_ckpt_get(p->ckpt, i);
+    const struct sl_ten *t = sl_ckpt_get(p->ckpt, i);
     char is[100], want[80], text[320];
 
     if (p->seen[i] == SL_SEEN_WRONG)
@@ -99,14 +99,14 @@ static void add_wrong(struct sl_plan *p, size_t i, const size_t *dim,
 
 static void add_wrong_type(struct sl_plan *p, size_t i, const char *want)
 {
-    const struct sl_st_ten *t = sl_ckpt_get(p->ckpt, i);
+    const struct sl_ten *t = sl_ckpt_get(p->ckpt, i);
     char text[240];
 
     if (p->seen[i] == SL_SEEN_WRONG)
         return;
     p->seen[i] = SL_SEEN_WRONG;
     snprintf(text, sizeof(text), "%.100s is %s and must be %s", t->name,
-             sl_st_type_name(t->type), want);
+             t->type_name, want);
     list_add(&p->wrong, text);
 }
 
@@ -128,6 +128,7 @@ static void list_text(char *out, size_t cap, const struct sl_list *l,
 int sl_plan_check(const struct sl_plan *p, struct sl_err *err)
 {
     char missing[300], wrong[300], extra[300];
+    bool gguf = p->ckpt && sl_ckpt_gguf(p->ckpt);
 
     if (p->rc)
         return p->rc;
@@ -137,14 +138,15 @@ int sl_plan_check(const struct sl_plan *p, struct sl_err *err)
     list_text(wrong, sizeof(wrong), &p->wrong, "wrong");
     list_text(extra, sizeof(extra), &p->extra, "unknown");
     return sl_fail(err, SL_EFORMAT,
-                   "the tensors are not those of its config.json: %s%s%s"
-                   "fetch the folder again",
-                   missing, wrong, extra);
+                   "the tensors are not those of its %s: %s%s%s"
+                   "fetch %s again",
+                   gguf ? "metadata" : "config.json", missing, wrong, extra,
+                   gguf ? "the file" : "the folder");
 }
 
 /* --- items --- */
 
-static bool same_shape(const struct sl_st_ten *t, const size_t *dim, size_t n)
+static bool same_shape(const struct sl_ten *t, const size_t *dim, size_t n)
 {
     return n > 0 && t->n_dim == n && !memcmp(t->dim, dim, n * sizeof(*dim));
 }
@@ -152,7 +154,7 @@ static bool same_shape(const struct sl_st_ten *t, const size_t *dim, size_t n)
 /* The tensor, if it is there and has the right shape. */
 static bool find(struct sl_plan *p, const struct sl_src *s, size_t *i)
 {
-    const struct sl_st_ten *t;
+    const struct sl_ten *t;
 
     if (!sl_ckpt_find(p->ckpt, s->name, i)) {
         sl_plan_missing(p, s->name);
@@ -230,7 +232,7 @@ static bool find_scale(struct sl_plan *p, const struct sl_src *s,
     size_t rows = blocks(s->dim[k]), cols = blocks(s->dim[k + 1]);
     struct sl_src want = {.n_dim = s->n_dim};
     char name[SL_ST_MAX_NAME + sizeof(SCALE_SUFFIX)];
-    const struct sl_st_ten *t;
+    const struct sl_ten *t;
 
     snprintf(name, sizeof(name), "%.*s%s", SL_ST_MAX_NAME, s->name,
              SCALE_SUFFIX);
@@ -241,22 +243,31 @@ static bool find_scale(struct sl_plan *p, const struct sl_src *s,
     if (!find(p, &want, &it->scale))
         return false;
     t = sl_ckpt_get(p->ckpt, it->scale);
-    if ((t->type != SL_ST_BF16 && t->type != SL_ST_F32) ||
-        !sl_st_dtype(&it->mat.scale_type, t->type)) {
+    if (t->type != SL_BF16 && t->type != SL_F32) {
         add_wrong_type(p, it->scale, "BF16 or F32");
         return false;
     }
+    it->mat.scale_type = t->type;
     it->mat.scale =
         sl_ckpt_data(p->ckpt, it->scale) +
         s->slice * rows * cols * sl_dtype_get(it->mat.scale_type)->bytes;
     return true;
 }
 
+/* What a matrix may be. */
+static const char *matrix_types(const struct sl_plan *p)
+{
+    return sl_ckpt_gguf(p->ckpt)
+               ? "F32, F16, BF16, Q8_0, Q6_K, Q5_K, Q4_K or Q4_0 (or, to be "
+                 "widened, Q5_0, Q3_K, IQ4_NL, MXFP4)"
+               : "F32, BF16, F16 or F8_E4M3 with scales";
+}
+
 static bool find_mat(struct sl_plan *p, const struct sl_src *s,
                      struct sl_item *it)
 {
     struct sl_pack_mat *m = &it->mat;
-    const struct sl_st_ten *t;
+    const struct sl_ten *t;
     size_t rows;
 
     if (!p->ckpt) {
@@ -267,15 +278,15 @@ static bool find_mat(struct sl_plan *p, const struct sl_src *s,
     if (!find(p, s, &it->tensor))
         return false;
     t = sl_ckpt_get(p->ckpt, it->tensor);
-    if (!sl_st_dtype(&m->src_type, t->type)) {
-        add_wrong_type(p, it->tensor, "F32, BF16, F16 or F8_E4M3 with scales");
+    if (t->type == SL_N_DTYPE || m->cols % sl_dtype_get(t->type)->block) {
+        add_wrong_type(p, it->tensor, matrix_types(p));
         return false;
     }
+    m->src_type = t->type;
     if (m->src_type == SL_FP8 && !find_scale(p, s, it))
         return false;
     rows = s->n_dim == 3 ? s->dim[1] : s->dim[0];
-    it->src_offset =
-        s->slice * rows * m->cols * sl_dtype_get(m->src_type)->bytes;
+    it->src_offset = s->slice * rows * sl_dtype_bytes(m->src_type, m->cols);
     m->src = sl_ckpt_data(p->ckpt, it->tensor) + it->src_offset;
     m->type = sl_pack_type(m);
     return true;
@@ -300,7 +311,11 @@ void sl_plan_mat(struct sl_plan *p, struct sl_mat *out,
         return;
     it->mat.type = sl_dtypes_get(p->types, class, p->w->conf.tied, cols,
                                  it->mat.type);
-    it->src_bytes = rows * cols * sl_dtype_get(it->mat.src_type)->bytes;
+    if (it->mat.type == SL_N_DTYPE) {
+        add_wrong_type(p, it->tensor, matrix_types(p));
+        return;
+    }
+    it->src_bytes = rows * sl_dtype_bytes(it->mat.src_type, cols);
     reserve(p, &it->offset, class, groups * SL_GROUP,
             sl_dtype_bytes(it->mat.type, cols));
     if (it->mat.type == SL_FP8)
@@ -315,7 +330,7 @@ void sl_plan_vec(struct sl_plan *p, const float **out,
     struct sl_item *it = append(p);
     struct sl_pack_vec *v;
     size_t len = s->rule == SL_PACK_CONV ? SL_CONV * n : n;
-    const struct sl_st_ten *t;
+    const struct sl_ten *t;
 
     if (!it)
         return;
@@ -332,10 +347,11 @@ void sl_plan_vec(struct sl_plan *p, const float **out,
         if (!find(p, s, &it->tensor))
             return;
         t = sl_ckpt_get(p->ckpt, it->tensor);
-        if (!sl_st_dtype(&v->src_type, t->type) || v->src_type == SL_FP8) {
+        if (t->type != SL_F32 && t->type != SL_BF16 && t->type != SL_F16) {
             add_wrong_type(p, it->tensor, "F32, BF16 or F16");
             return;
         }
+        v->src_type = t->type;
         v->src = sl_ckpt_data(p->ckpt, it->tensor);
     }
     it->src_bytes = len * sl_dtype_get(v->src_type)->bytes;
@@ -364,7 +380,7 @@ void sl_item_place(struct sl_item *it, unsigned char *base)
 
 /* --- a value that is not finite --- */
 
-static void index_text(char *out, size_t cap, const struct sl_st_ten *t,
+static void index_text(char *out, size_t cap, const struct sl_ten *t,
                        size_t i)
 {
     size_t index[SL_ST_MAX_DIM];
@@ -380,9 +396,9 @@ int sl_plan_report_bad(const struct sl_plan *p, const struct sl_item *it,
                        const unsigned char *at, struct sl_err *err)
 {
     size_t i = it->tensor;
-    const struct sl_st_ten *t = sl_ckpt_get(p->ckpt, i);
+    const struct sl_ten *t = sl_ckpt_get(p->ckpt, i);
     const unsigned char *data = sl_ckpt_data(p->ckpt, i);
-    enum sl_dtype type = SL_F32;
+    const struct sl_dtype_info *type;
     char index[100];
 
     if (it->mat.scale && !(at >= data && at < data + t->bytes)) {
@@ -390,10 +406,11 @@ int sl_plan_report_bad(const struct sl_plan *p, const struct sl_item *it,
         t = sl_ckpt_get(p->ckpt, i);
         data = sl_ckpt_data(p->ckpt, i);
     }
-    if (SL_NEVER(!at || !sl_st_dtype(&type, t->type)))
+    if (SL_NEVER(!at || t->type == SL_N_DTYPE))
         return sl_fail(err, SL_EBUG, "a bad value was seen and lost");
+    type = sl_dtype_get(t->type);
     index_text(index, sizeof(index), t,
-               (size_t)(at - data) / sl_dtype_get(type)->bytes);
+               (size_t)(at - data) / type->bytes * type->block);
     return sl_fail(err, SL_EFORMAT,
                    "the tensor '%.200s' in '%.300s' holds a value that is not "
                    "finite (NaN, infinity or an overflow) at [%s]; the file "

@@ -65,7 +65,7 @@ static size_t groups(size_t rows)
 /* Groups of one piece. */
 static size_t piece_groups(const struct sl_item *it)
 {
-    size_t row = it->mat.cols * sl_dtype_get(it->mat.src_type)->bytes;
+    size_t row = sl_dtype_bytes(it->mat.src_type, it->mat.cols);
     size_t n = PIECE_BYTES / (row * SL_GROUP);
 
     return n ? n : 1;
@@ -91,7 +91,7 @@ static uint64_t piece_bytes(const struct piece *p)
     if (!it->out_mat)
         return it->src_bytes;
     rows = sl_min(p->g1 * SL_GROUP, m->rows) - p->g0 * SL_GROUP;
-    return (uint64_t)rows * m->cols * sl_dtype_get(m->src_type)->bytes;
+    return (uint64_t)rows * sl_dtype_bytes(m->src_type, m->cols);
 }
 
 static int cut(struct load *l, struct sl_err *err)
@@ -136,7 +136,7 @@ static void advise(const struct load *l, const struct piece *p, advise_fn *fn)
 {
     const struct sl_item *it = p->item;
     const struct sl_pack_mat *m = &it->mat;
-    size_t row = m->cols * sl_dtype_get(m->src_type)->bytes;
+    size_t row = sl_dtype_bytes(m->src_type, m->cols);
     size_t end = sl_min(p->g1 * SL_GROUP, m->rows), n;
 
     if (!it->out_mat || !m->src)
@@ -228,6 +228,8 @@ static int place(struct sl_weights *w, struct sl_plan *plan, struct sl_err *err)
         sl_item_place(&plan->item[i], base);
     if (w->conf.tied)
         w->head = w->embed;
+    if (w->has_mtp && !w->mtp.norm)
+        w->mtp.norm = w->norm; /* GGUF may leave it out */
     return 0;
 }
 
