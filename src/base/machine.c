@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/num.h"
-#include "base/pool.h"
+#include "base/probe.h"
 
 #define MAX_PROC 65536 /* bytes of a file of /proc that we look at */
 
@@ -185,65 +185,52 @@ int sl_machine_get(struct sl_machine *out, struct sl_err *err)
     return rc;
 }
 
-/* ---------------------------------------------------------- bandwidth */
+/* ---------------------------------------------------------- right now */
 
-#define CHUNK ((size_t)1 << 18) /* words of one task: 2 MiB, a huge page */
-#define MIN_NS 300000000u       /* long enough to forget the clock's error */
-
-struct probe {
-    const uint64_t *p;
-    _Atomic uint64_t sum; /* so that nobody removes the reading */
-};
-
-static void read_chunk(void *ctx, size_t i, unsigned w)
+/* A whole number that a file of the system holds; 0 without one. */
+static int64_t number_in(const char *path)
 {
-    struct probe *pr = ctx;
-    const uint64_t *p = pr->p + i * CHUNK;
-    /* Four, so that additions do not wait. Adding is cheaper than reading. */
-    uint64_t a = 0, b = 0, c = 0, d = 0;
+    char text[64];
+    int64_t v = 0;
 
-    (void)w;
-    for (size_t k = 0; k < CHUNK; k += 8) {
-        a += p[k] + p[k + 4];
-        b += p[k + 1] + p[k + 5];
-        c += p[k + 2] + p[k + 6];
-        d += p[k + 3] + p[k + 7];
-    }
-    pr->sum += a + b + c + d;
+    if (slurp(text, sizeof(text), path))
+        sl_num_i64(&v, text, strcspn(text, "\n"), INT64_MIN, INT64_MAX,
+                   "a number of the system", NULL);
+    return v;
 }
 
-static void fill_chunk(void *ctx, size_t i, unsigned w)
+void sl_machine_now(struct sl_machine_now *out)
 {
-    /* Written, so that it is memory and not the shared page of zeros. */
-    memset((char *)ctx + i * CHUNK * 8, (int)w + 1, CHUNK * 8);
+    *out = (struct sl_machine_now){
+        .mhz = (double)number_in(
+                   "/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq") *
+               1e-3,
+        .celsius =
+            (double)number_in("/sys/class/thermal/thermal_zone0/temp") * 1e-3};
 }
+
+#define MIN_NS 300000000u /* long enough to forget the clock's error */
 
 int sl_machine_read_rate(double *out, unsigned n_thread, size_t bytes,
                          struct sl_err *err)
 {
-    size_t n = sl_max(bytes / (CHUNK * 8), 1), rounds = 0;
     struct sl_pool *pool = NULL;
-    struct probe pr = {0};
-    void *p = NULL;
-    uint64_t t0, t1;
-    int rc = sl_mem_map(&p, n * CHUNK * 8, "the bandwidth probe", err);
+    struct sl_probe *probe = NULL;
+    uint32_t n = 0;
+    uint64_t t0;
+    int rc = sl_pool_open(&pool, n_thread, true, err);
 
-    if (rc)
-        return rc;
-    rc = sl_pool_open(&pool, n_thread, true, err);
-    if (rc)
-        goto out;
-    pr.p = p;
-    sl_pool_run(pool, fill_chunk, p, n);
-    t0 = sl_clock_ns();
-    do {
-        sl_pool_run(pool, read_chunk, &pr, n);
-        rounds++;
-        t1 = sl_clock_ns();
-    } while (t1 - t0 < MIN_NS);
-    *out = (double)(rounds * n * CHUNK * 8) / sl_clock_s(t0, t1);
-out:
+    if (!rc)
+        rc = sl_probe_open(&probe, pool, bytes, err);
+    if (!rc) {
+        *out = 0;
+        t0 = sl_clock_ns();
+        do
+            *out += 1 / sl_probe_read(probe); /* seconds of a byte */
+        while (++n && sl_clock_ns() - t0 < MIN_NS);
+        *out = n / *out;
+    }
+    sl_probe_close(&probe);
     sl_pool_close(&pool);
-    sl_mem_unmap(p, n * CHUNK * 8);
     return rc;
 }

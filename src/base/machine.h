@@ -29,6 +29,15 @@ uint64_t sl_machine_free_bytes(void);
 /* 64 random bits from the system. */
 uint64_t sl_machine_random(void);
 
+/* What changes from minute to minute, beside every measurement; 0 where the
+ * system does not tell. */
+struct sl_machine_now {
+    double mhz;     /* clock of the first core */
+    double celsius; /* of its first sensor */
+};
+
+void sl_machine_now(struct sl_machine_now *out);
+
 /* Bytes per second that n_thread threads (0: one per core) read from memory
  * together: the ceiling of decoding. Takes about half a second and `bytes`
  * bytes of memory, which should be many times the cache. */

@@ -152,6 +152,8 @@ static const char *verb_name(enum sl_verb v)
         return "eval";
     case SL_VERB_SERVE:
         return "serve";
+    case SL_VERB_BENCH:
+        return "bench";
     }
     return "?";
 }

@@ -34,6 +34,7 @@ enum sl_verb {
     SL_VERB_VERSION = 1 << 4,
     SL_VERB_EVAL = 1 << 5,
     SL_VERB_SERVE = 1 << 6,
+    SL_VERB_BENCH = 1 << 7,
 };
 
 enum sl_opt_type {
@@ -48,13 +49,14 @@ enum sl_opt_type {
 
 /* Verbs, in groups. */
 #define SL_OPT_V_ENGINE (SL_VERB_RUN | SL_VERB_EVAL | SL_VERB_SERVE)
+#define SL_OPT_V_MODEL (SL_OPT_V_ENGINE | SL_VERB_BENCH)
 #define SL_OPT_V_JSON                                                          \
     (SL_VERB_RUN | SL_VERB_INFO | SL_VERB_TOKENIZE | SL_VERB_DOCTOR |          \
-     SL_VERB_VERSION | SL_VERB_EVAL)
+     SL_VERB_VERSION | SL_VERB_EVAL | SL_VERB_BENCH)
 #define SL_OPT_V_ALL (SL_OPT_V_JSON | SL_VERB_SERVE)
 #define SL_OPT_V_LOG                                                           \
     (SL_VERB_RUN | SL_VERB_INFO | SL_VERB_TOKENIZE | SL_VERB_EVAL |           \
-     SL_VERB_SERVE)
+     SL_VERB_SERVE | SL_VERB_BENCH)
 
 /* id, type, verbs, flag, other spellings, argument or choices, least, most,
  * default as help shows it, what it does.
@@ -66,11 +68,11 @@ enum sl_opt_type {
     X(MODEL, TEXT, SL_OPT_V_LOG, "model",                                      \
       "-m", "MODEL", 0, 0, "",                                                 \
       "The model, when it is not the first argument.")                         \
-    X(THREADS, INT, SL_OPT_V_ENGINE, "threads", "-t", "N", 0, 1024, "0",       \
+    X(THREADS, INT, SL_OPT_V_MODEL, "threads", "-t", "N", 0, 1024, "0",       \
       "Threads that compute; 0 is one per physical core.")                     \
-    X(PIN, BOOL, SL_OPT_V_ENGINE, "pin", "", "", 0, 0, "on",                   \
+    X(PIN, BOOL, SL_OPT_V_MODEL, "pin", "", "", 0, 0, "on",                   \
       "Bind each computing thread to a core of its own.")                      \
-    X(CPU_MASK, CHOICE, SL_OPT_V_ENGINE, "cpu-mask", "", "all|ref|avx2", 0, 0, \
+    X(CPU_MASK, CHOICE, SL_OPT_V_MODEL, "cpu-mask", "", "all|ref|avx2", 0, 0, \
       "all",                                                                   \
       "Instruction sets that may be used; ref is the portable C code. The "    \
       "answer is the same, to the bit.")                                       \
@@ -90,15 +92,15 @@ enum sl_opt_type {
       "the other limits need.")                                                \
     X(BLOCK_SIZE, CHOICE, SL_OPT_V_ENGINE, "block-size", "", "64", 0, 0, "64", \
       "Tokens of one key/value page. It is always 64.")                        \
-    X(KV_DTYPE, CHOICE, SL_OPT_V_ENGINE, "kv-dtype", "--kv-cache-dtype",       \
+    X(KV_DTYPE, CHOICE, SL_OPT_V_MODEL, "kv-dtype", "--kv-cache-dtype",       \
       "bf16|fp32|auto=bf16|bfloat16=bf16|float32=fp32", 0, 0, "bf16",          \
       "Type of the stored keys and values.")                                   \
-    X(DTYPE, CHOICE, SL_OPT_V_ENGINE, "dtype", "",                             \
+    X(DTYPE, CHOICE, SL_OPT_V_MODEL, "dtype", "",                             \
       "auto|bfloat16|q8|q4|bfp4", 0, 0, "auto",                                \
       "Type of the weights: auto takes each tensor as it is stored; bfloat16 " \
       "refuses a model that is not stored so; the others quantise while "      \
       "loading.")                                                              \
-    X(LOAD_FORMAT, CHOICE, SL_OPT_V_ENGINE, "load-format", "", "auto|dummy",   \
+    X(LOAD_FORMAT, CHOICE, SL_OPT_V_MODEL, "load-format", "", "auto|dummy",   \
       0, 0, "auto",                                                            \
       "dummy makes random weights from config.json alone, for measurements.")  \
     X(PREFIX_CACHE, CHOICE, SL_OPT_V_ENGINE, "prefix-cache", "", "on|off", 0,  \
@@ -175,6 +177,16 @@ enum sl_opt_type {
       0, "qwen3_coder", "How the model writes the calls of tools.")            \
     X(REASONING_PARSER, CHOICE, SL_VERB_SERVE, "reasoning-parser", "",         \
       "qwen3", 0, 0, "qwen3", "How the model writes reasoning.")               \
+    X(SHAPE, TEXT, SL_VERB_BENCH, "shape", "", "NAME", 0, 0, "",               \
+      "The dimensions of a published model, such as qwen3.5-0.8b, with "       \
+      "--load-format dummy.")                                                  \
+    X(ROWS, TEXT, SL_VERB_BENCH, "rows", "", "LIST", 0, 0, "1,4,8,512",        \
+      "Rows of a step, several by commas. Up to 8 are a draft to verify, more "\
+      "are a prompt.")                                                         \
+    X(DEPTH, COUNT, SL_VERB_BENCH, "depth", "", "N", 0, 1 << 24, "0",          \
+      "Tokens of context that each step looks back at.")                       \
+    X(SAMPLES, INT, SL_VERB_BENCH, "samples", "", "N", 1, 10000, "9",          \
+      "Rounds; the median is reported.")                                       \
     X(SPECIAL, BOOL, SL_VERB_TOKENIZE, "special", "", "", 0, 0, "on",          \
       "Recognise special tokens in the text.")                                 \
     X(COUNT, BOOL, SL_VERB_TOKENIZE, "count", "", "", 0, 0, "off",             \

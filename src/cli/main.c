@@ -54,6 +54,14 @@ static const struct verb verbs[] = {
      "Gives the model of --model the problems in its eval/wordproblems.jsonl, "
      "greedily and several at a time, and counts the answers that end in the "
      "right '#### N'."},
+    {"bench", SL_VERB_BENCH, sl_cli_bench, "WHAT [MODEL]",
+     "how fast this machine is, and how much of it is used",
+     "WHAT is one of: 'roofline', the rates at which memory is read and numbers "
+     "are multiplied, of one core and of all; 'forward', steps of a whole "
+     "model (--shape with --load-format dummy, or MODEL), with their share of "
+     "those rates; 'kernels', products with every type of weights; 'load', "
+     "opening MODEL. Figures are medians of rounds in which the bandwidth "
+     "probe takes its turn. Compare within one run: machines are noisy."},
     {"doctor", SL_VERB_DOCTOR, sl_cli_doctor, "",
      "what this machine has, and what to do about what it lacks",
      "Prints one line per check: processor, instruction sets found and used, "

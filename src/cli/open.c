@@ -30,7 +30,7 @@ static int check_dtype(const struct sl_opts *o, const char *path,
     return rc;
 }
 
-static void engine_opts(struct sl_engine_opts *eo, const struct sl_opts *o)
+void sl_cli_engine_opts(struct sl_engine_opts *eo, const struct sl_opts *o)
 {
     /* In the order of the option's words: all, ref, avx2. */
     static const uint32_t mask[] = {UINT32_MAX, 0, 1};
@@ -71,7 +71,7 @@ int sl_cli_open(struct sl_engine **out, double *load_s,
     if (rc)
         return rc;
     snprintf(what, sizeof(what), "loading %.50s", path);
-    engine_opts(&eo, o);
+    sl_cli_engine_opts(&eo, o);
     sl_progress_init(&p, what);
     eo.progress = sl_progress_step;
     eo.progress_ctx = &p;

@@ -5,6 +5,9 @@
 #include "base/option.h"
 #include "sluice/sluice.h"
 
+/* The engine options that were given, for the library. */
+void sl_cli_engine_opts(struct sl_engine_opts *eo, const struct sl_opts *o);
+
 /* Open the model in the folder `path` as the engine options of `o` say, with a
  * progress bar on standard error. *load_s is how long it took. */
 int sl_cli_open(struct sl_engine **out, double *load_s,

@@ -261,6 +261,11 @@ typedef void sl_div_fn(float *y, const float *x, float l, size_t n);
  * for n = 0 or all NaN. */
 typedef size_t sl_argmax_fn(float *max, const float *x, size_t n);
 
+/* About n multiply-adds that wait for nothing but each other's units: the
+ * ceiling of what this instruction set computes, for measurements. Returns how
+ * many were done. */
+typedef uint64_t sl_peak_fn(uint64_t n);
+
 struct sl_kern {
     const char *isa;            /* of the fastest entries: "ref", "avx2", ... */
     sl_mul_fn *mul[SL_N_DTYPE]; /* NULL: no such weights */
@@ -287,6 +292,8 @@ struct sl_kern {
     sl_attn_merge_fn *attn_merge;
     sl_div_fn *div;
     sl_argmax_fn *argmax;
+    sl_peak_fn *peak_int8, *peak_fp32; /* of the products with quantised
+                                          weights, and of the others */
 };
 
 /* Levels of an instruction set, as bits of a mask. */

@@ -269,8 +269,12 @@ static int load(struct sl_weights *w, const char *dir,
     struct sl_plan plan = {
         .w = w, .dummy_seed = opts->dummy_seed, .types = opts->plan};
     struct load l = {.plan = &plan, .opts = opts, .first_bad = SIZE_MAX};
-    int rc = sl_conf_load(&w->conf, dir, err);
+    int rc = 0;
 
+    if (opts->shape)
+        w->conf = *opts->shape;
+    else
+        rc = sl_conf_load(&w->conf, dir, err);
     if (!rc)
         rc = alloc_tables(w, err);
     if (!rc && !opts->dummy)

@@ -92,11 +92,13 @@ struct sl_load_opts {
     bool dummy;           /* random weights of the right shapes: no files but
                              config.json are read */
     uint64_t dummy_seed;
+    const struct sl_conf *shape; /* dummy: instead of a folder's config.json;
+                                    borrowed for the call */
     sl_progress_fn *progress; /* NULL allowed */
     void *progress_ctx;
 };
 
-/* Load the checkpoint folder `dir` (safetensors). The caller ends *out with
+/* Load the checkpoint folder `dir` (safetensors; only a name with a shape). The caller ends *out with
  * sl_weights_close. Missing, extra or misshapen tensors give one SL_EFORMAT
  * that lists them. When mtp tensors are incomplete MTP is off and a warning is
  * logged; the model still loads. */

@@ -10,4 +10,5 @@ void sl_kern_init_ref(struct sl_kern *k)
     sl_kern_init_ref_attn(k);
     sl_kern_init_ref_quant_act(k);
     sl_kern_init_ref_quant_mul(k);
+    sl_kern_init_ref_peak(k);
 }

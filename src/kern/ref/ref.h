@@ -15,6 +15,7 @@ void sl_kern_init_ref_gdn(struct sl_kern *k);
 void sl_kern_init_ref_attn(struct sl_kern *k);
 void sl_kern_init_ref_quant_act(struct sl_kern *k);
 void sl_kern_init_ref_quant_mul(struct sl_kern *k);
+void sl_kern_init_ref_peak(struct sl_kern *k);
 
 /* The tree that ends every sum along lanes. Overwrites `lane`. */
 float sl_lanes_sum__ref(float lane[16]);

@@ -16,4 +16,5 @@ void sl_kern_init_x86(struct sl_kern *k, unsigned cpu)
     sl_kern_init_attn__avx2(k);
     sl_kern_init_quant_act__avx2(k);
     sl_kern_init_quant_mul__avx2(k);
+    sl_kern_init_peak__avx2(k);
 }

@@ -10,5 +10,6 @@ void sl_kern_init_gdn__avx2(struct sl_kern *k);
 void sl_kern_init_attn__avx2(struct sl_kern *k);
 void sl_kern_init_quant_act__avx2(struct sl_kern *k);
 void sl_kern_init_quant_mul__avx2(struct sl_kern *k);
+void sl_kern_init_peak__avx2(struct sl_kern *k);
 
 #endif

@@ -1,0 +1,72 @@
+/* engine/bench.h - how fast this machine is, and how much of it we use
+ *
+ * Each function measures on the calling thread with a pool of its own, and
+ * returns medians of rounds in which everything takes its turn, the bandwidth
+ * probe too: on a shared machine only ratios of one round mean something.
+ * 1 MAC is a multiplication and an addition. Errors are those of opening what is
+ * measured.
+ */
+#ifndef SL_ENGINE_BENCH_H
+#define SL_ENGINE_BENCH_H
+
+#include "sluice/sluice.h"
+
+/* Ceilings of one core and of all. */
+struct sl_roofline {
+    unsigned n_core;
+    const char *isa;
+    double read_one, read_all; /* bytes/s from memory */
+    double int8_one, int8_all; /* MAC/s from registers */
+    double fp32_one, fp32_all;
+};
+
+int sl_bench_roofline(struct sl_roofline *out, const struct sl_engine_opts *o,
+                      struct sl_err *err);
+
+/* One number of rows of a step. */
+struct sl_bench_row {
+    uint32_t rows;
+    double s, best_s;  /* median and least time of a step */
+    double bytes;      /* that a step reads and writes: weights, with as many
+                          experts as random rows use, K/V, recurrent state */
+    double macs;       /* of the layers' weights */
+    double probe;      /* bytes/s in the same rounds, median */
+};
+
+struct sl_forward_opts {
+    const struct sl_engine_opts *engine; /* threads, types of weights and KV */
+    const char *shape; /* a name of model/shape.h, or NULL: */
+    const char *dir;   /* a checkpoint folder */
+    uint32_t depth;    /* tokens that each step looks back at */
+    uint32_t n_sample; /* rounds */
+    uint32_t n_row;    /* entries of the result, whose `rows` are given */
+};
+
+#define SL_BENCH_VERIFY 8u /* up to so many rows are a draft to verify, whose
+                             logits are all wanted; more are a prompt */
+
+struct sl_forward_info {
+    unsigned n_thread;
+    const char *isa;
+    double peak;      /* MAC/s of one core, for the types of the weights */
+    uint64_t weight_bytes;
+};
+
+/* Steps of the whole network, alone. */
+int sl_bench_forward(struct sl_bench_row *rows, struct sl_forward_info *info,
+                     const struct sl_forward_opts *o, struct sl_err *err);
+
+/* One matrix product. */
+struct sl_bench_kernel {
+    const char *type;
+    uint32_t rows, cols, n_tok;
+    double s, macs, bytes, probe;
+};
+
+#define SL_BENCH_KERNELS 32 /* results at most */
+
+int sl_bench_kernels(struct sl_bench_kernel out[SL_BENCH_KERNELS],
+                     uint32_t *n, const struct sl_engine_opts *o,
+                     struct sl_err *err);
+
+#endif

@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""sluice bench: the report's arithmetic, and what it refuses. Times are not
+tested."""
+import json
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(__file__))
+from e2e import Run, check, done, test  # noqa: E402
+
+
+def bench(*args):
+    r = Run("bench", *args, "--json")
+    check(r.rc == 0, r)
+    return json.loads(r.out)
+
+
+@test
+def forward():
+    j = bench("forward", "demo", "--rows", "1,4,8,9", "--samples", "1")
+    rows = j["rows"]
+    check([r["rows"] for r in rows] == [1, 4, 8, 9], rows)
+    check(rows[0]["cost"] == 1, rows)
+    for r in rows:
+        check(abs(r["rows_per_s"] * r["ms"] - 1e3 * r["rows"]) < 1, r)
+        check(r["best_ms"] <= r["ms"] and r["peak_fraction"] > 0, r)
+        # Weights are read once whatever the rows; 2 bytes each, in bf16.
+        check(rows[0]["bytes"] <= r["bytes"] < j["weight_bytes"], r)
+    per_row = [r["gmac_per_s"] * r["ms"] / r["rows"] for r in rows]
+    check(max(per_row) - min(per_row) < 1e-6 * max(per_row), per_row)
+
+
+@test
+def depth_reads_keys_and_values():
+    def bytes_at(depth, kv):
+        return bench("forward", "demo", "--rows", "1", "--samples", "1",
+                     "--depth", str(depth), "--kv-dtype", kv)["rows"][0]["bytes"]
+
+    # One full layer, 2 heads of 64, keys and values.
+    check(bytes_at(1000, "bf16") - bytes_at(0, "bf16") == 1000 * 512, "bf16")
+    check(bytes_at(1000, "fp32") - bytes_at(0, "fp32") == 1000 * 1024, "fp32")
+
+
+@test
+def roofline():
+    j = bench("roofline")
+    for name in ("read_gbs", "int8_gmacs", "fp32_gmacs"):
+        check(len(j[name]) == 2 and min(j[name]) > 0, j)
+
+
+@test
+def load():
+    j = bench("load", "demo")
+    check(j["model"] == "demo" and j["bytes"] > 1e6 and j["seconds"] > 0, j)
+
+
+@test
+def refusals():
+    for want, *args in (
+            ("'forward'",),
+            ("'nothing'", "nothing"),
+            ("--load-format dummy", "forward", "--shape", "qwen3.5-0.8b"),
+            ("qwen3.8-27b", "forward", "--shape", "x", "--load-format", "dummy"),
+            ("no model", "forward"),
+            ("--rows", "forward", "demo", "--rows", "1,,2"),
+            ("--rows", "forward", "demo", "--rows", "0"),
+            ("--rows", "forward", "demo", "--rows", ",".join("1" * 17)),
+            ("--depth", "forward", "demo", "--depth", "40000"),
+            ("too many", "roofline", "x"),
+            ("shape", "load", "--shape", "qwen3.5-0.8b", "--load-format",
+             "dummy")):
+        r = Run("bench", *args)
+        check(r.rc == 2 and want in r.err and r.out == "", r)
+
+
+done()
