@@ -19,6 +19,7 @@ enum sl_code {
     SL_EBUG = -8,      /* our mistake */
     SL_ENOTFOUND = -9, /* no such file, model or name, or no permission */
     SL_ENOSPACE = -10, /* the disk is full */
+    SL_ENET = -11,     /* the network failed, or is not to be used */
 };
 
 struct sl_err {

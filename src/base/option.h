@@ -35,6 +35,7 @@ enum sl_verb {
     SL_VERB_EVAL = 1 << 5,
     SL_VERB_SERVE = 1 << 6,
     SL_VERB_BENCH = 1 << 7,
+    SL_VERB_PULL = 1 << 16,
 };
 
 enum sl_opt_type {
@@ -52,8 +53,11 @@ enum sl_opt_type {
 #define SL_OPT_V_MODEL (SL_OPT_V_ENGINE | SL_VERB_BENCH)
 #define SL_OPT_V_JSON                                                          \
     (SL_VERB_RUN | SL_VERB_INFO | SL_VERB_TOKENIZE | SL_VERB_DOCTOR |          \
-     SL_VERB_VERSION | SL_VERB_EVAL | SL_VERB_BENCH)
-#define SL_OPT_V_ALL (SL_OPT_V_JSON | SL_VERB_SERVE)
+     SL_VERB_VERSION | SL_VERB_EVAL | SL_VERB_BENCH | SL_VERB_PULL)
+#define SL_OPT_V_HUB                                                           \
+    (SL_VERB_RUN | SL_VERB_INFO | SL_VERB_TOKENIZE | SL_VERB_SERVE |           \
+     SL_VERB_BENCH | SL_VERB_PULL)
+#define SL_OPT_V_ALL (SL_OPT_V_JSON | SL_OPT_V_HUB)
 #define SL_OPT_V_LOG                                                           \
     (SL_VERB_RUN | SL_VERB_INFO | SL_VERB_TOKENIZE | SL_VERB_EVAL |           \
      SL_VERB_SERVE | SL_VERB_BENCH)
@@ -187,6 +191,26 @@ enum sl_opt_type {
       "Tokens of context that each step looks back at.")                       \
     X(SAMPLES, INT, SL_VERB_BENCH, "samples", "", "N", 1, 10000, "9",          \
       "Rounds; the median is reported.")                                       \
+    X(PROFILE, TEXT, SL_VERB_RUN | SL_VERB_SERVE | SL_VERB_PULL, "profile",    \
+      "", "NAME", 0, 0, "",                                                    \
+      "Which settings of a bundle to use; without it the bundle's default.")   \
+    X(UPDATE, BOOL, SL_VERB_RUN | SL_VERB_SERVE, "update", "", "", 0, 0,       \
+      "off", "When the hub has a newer version, fetch it first.")              \
+    X(FORCE, BOOL, SL_VERB_RUN | SL_VERB_SERVE, "force", "", "", 0, 0, "off",  \
+      "Start although this machine has less memory or fewer cores than the "   \
+      "bundle asks for.")                                                      \
+    X(WITH_WEIGHTS, BOOL, SL_VERB_PULL, "with-weights", "", "", 0, 0, "off",   \
+      "Fetch the weights that a bundle names, too.")                           \
+    X(DRY_RUN, BOOL, SL_VERB_PULL, "dry-run", "", "", 0, 0, "off",             \
+      "Say what would be done, and do nothing.")                               \
+    X(OFFLINE, BOOL, SL_OPT_V_HUB, "offline", "", "", 0, 0, "off",             \
+      "Open no connection to the hub; use what is on this machine.")           \
+    X(CACHE_DIR, TEXT, SL_OPT_V_HUB, "cache-dir", "", "DIR", 0, 0,             \
+      "", "Where files of the hub are kept; without it HF_HUB_CACHE and the "  \
+      "other variables of the hub's own client decide.")                       \
+    X(TOKEN_FILE, TEXT, SL_OPT_V_HUB, "token-file", "", "FILE", 0, 0, "",      \
+      "A file with the hub's token; without it HF_TOKEN, or the file of the "  \
+      "hub's own client.")                                                     \
     X(SPECIAL, BOOL, SL_VERB_TOKENIZE, "special", "", "", 0, 0, "on",          \
       "Recognise special tokens in the text.")                                 \
     X(COUNT, BOOL, SL_VERB_TOKENIZE, "count", "", "", 0, 0, "off",             \

@@ -3,6 +3,7 @@
  * Measuring is engine/bench.h; here are the arguments and the report. Beside
  * every table stand clock and temperature where the system tells them.
  */
+#include "cli/ready.h"
 #include "cli/verb.h"
 
 #include "base/clock.h"

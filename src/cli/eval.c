@@ -178,7 +178,6 @@ int sl_cli_eval(const struct sl_opts *o, struct sl_err *err)
 {
     char dir[SL_CLI_PATH], path[SL_CLI_PATH];
     struct eval e = {.o = o};
-    uint32_t n_used;
     double load_s;
     int rc;
 
@@ -189,7 +188,7 @@ int sl_cli_eval(const struct sl_opts *o, struct sl_err *err)
                        o->n_arg ? o->arg[0] : "");
     if (!sl_opts_has(o, SL_OPT_MODEL))
         return sl_fail(err, SL_EARG, "name the model with --model");
-    rc = sl_cli_model(dir, o, &n_used, err);
+    rc = sl_cli_folder(dir, o->value[SL_OPT_MODEL].s, err);
     if (!rc)
         rc = sl_cli_max_args(o, 1, "the model is given by --model", err);
     if (!rc)

@@ -1,4 +1,5 @@
 /* cli/info.c - sluice info MODEL: what a model is, and what it takes */
+#include "cli/ready.h"
 #include "cli/verb.h"
 
 #include "sluice/sluice.h"
@@ -95,19 +96,22 @@ static void add_sizes(struct sl_buf *b, const json_t *j)
 
 int sl_cli_info(const struct sl_opts *o, struct sl_err *err)
 {
-    char path[SL_CLI_PATH], *text = NULL;
+    struct sl_opts opts = *o;
+    struct sl_cli_ready r;
+    char *text = NULL;
     json_t *j = NULL;
     uint32_t n_used;
     struct sl_buf b;
-    int rc = sl_cli_model(path, o, &n_used, err);
+    int rc = sl_cli_ready_init(&r, &opts, SL_WANT_SMALL, &n_used, err);
 
     if (!rc)
         rc = sl_cli_max_args(o, n_used, "'sluice info' takes one model", err);
     if (!rc)
-        rc = sl_inspect(&text, path, err);
+        rc = sl_inspect(&text, r.path, err);
     if (!rc)
         rc = sl_json_parse(&j, text, strlen(text), "the description", err);
     sl_free(text);
+    sl_cli_ready_deinit(&r);
     if (rc)
         return rc;
     if (o->value[SL_OPT_JSON].i)

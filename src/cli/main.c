@@ -38,6 +38,13 @@ static const struct verb verbs[] = {
      "Listens on --host and --port and answers /v1/chat/completions, "
      "/v1/completions, /v1/models, /tokenize, /metrics, /health and others. "
      "SIGTERM lets what runs come to its end; a second one stops at once."},
+    {"pull", SL_VERB_PULL, sl_cli_pull, "ORG/NAME",
+     "fetch a model or a bundle, and verify it",
+     "Asks the hub for the newest version of ORG/NAME (or of "
+     "ORG/NAME@REVISION), says what will be fetched and whether there is room, "
+     "fetches what is missing, and verifies it. A download that was "
+     "interrupted goes on where it stopped. Files lie in the cache of the "
+     "hub's own client, which other programs use, too. Prints the folder."},
     {"info", SL_VERB_INFO, sl_cli_info, "MODEL",
      "what a model is, and what it takes",
      "Prints the architecture, the dimensions, the number of parameters, the "
@@ -81,6 +88,7 @@ static const char exit_text[] =
     "4  not found, or no permission\n"
     "5  a file breaks the rules of its format\n"
     "6  the disk is full\n"
+    "7  the network failed, or is off and something is missing\n"
     "8  busy\n"
     "130  interrupted\n";
 
@@ -100,6 +108,8 @@ static int exit_of(int code)
         return 5;
     case SL_ENOSPACE:
         return 6;
+    case SL_ENET:
+        return 7;
     case SL_EBUSY:
         return 8;
     case SL_ECANCEL:

@@ -1,12 +1,13 @@
-/* cli/model.c - from what a user calls a model to what is opened
+/* cli/model.c - from what a user calls a model to the folder that is opened
  *
  *   demo        the embedded model: beside the source tree while developing,
  *               under share/ when installed; both are looked for from where the
  *               program lies, so that a tree can be moved
  *   DIR         a checkpoint folder
  *   x/config.json   its folder
- *   x.gguf      a GGUF file, or any part of a set
- *   ORG/NAME    not yet; said so
+ *   x.gguf      not yet; said so
+ *
+ * Names of a hub and of bundles: cli/ready.c.
  */
 #include "cli/verb.h"
 
@@ -61,32 +62,28 @@ static bool folder_of_config(char path[SL_CLI_PATH], const char *name)
     return true;
 }
 
-static int copy_path(char path[SL_CLI_PATH], const char *name,
-                     struct sl_err *err)
+int sl_cli_folder(char path[SL_CLI_PATH], const char *name, struct sl_err *err)
 {
-    if (strlen(name) >= SL_CLI_PATH)
-        return sl_fail(err, SL_EARG, "the path '%.100s...' is too long", name);
-    snprintf(path, SL_CLI_PATH, "%s", name);
-    return 0;
-}
-
-static int resolve(char path[SL_CLI_PATH], const char *name, struct sl_err *err)
-{
-    const char *slash = strchr(name, '/');
-
     if (!strcmp(name, "demo") && sl_file_kind(name) == SL_FILE_NONE)
         return find_demo(path, err);
     switch (sl_file_kind(name)) {
     case SL_FILE_DIR:
-        return copy_path(path, name, err);
+        if (strlen(name) >= SL_CLI_PATH)
+            return sl_fail(err, SL_EARG, "the path '%.100s...' is too long",
+                           name);
+        snprintf(path, SL_CLI_PATH, "%s", name);
+        return 0;
     case SL_FILE_REGULAR:
         if (folder_of_config(path, name))
             return 0;
         if (ends_with(name, ".gguf"))
-            return copy_path(path, name, err);
+            return sl_fail(err, SL_EUNSUP,
+                           "'%.300s': this version does not read GGUF files "
+                           "yet; name the checkpoint folder it was made from",
+                           name);
         return sl_fail(err, SL_EARG,
                        "'%.300s' is a file; name the folder of a checkpoint, "
-                       "with its config.json, or a .gguf file",
+                       "with its config.json",
                        name);
     case SL_FILE_OTHER:
         return sl_fail(err, SL_EARG, "'%.300s' is neither a folder nor a file",
@@ -94,34 +91,8 @@ static int resolve(char path[SL_CLI_PATH], const char *name, struct sl_err *err)
     case SL_FILE_NONE:
         break;
     }
-    /* One slash, not at an end: what a hub calls a model. */
-    if (slash && slash != name && slash[1] && !strchr(slash + 1, '/') &&
-        name[0] != '.')
-        return sl_fail(err, SL_ENOTFOUND,
-                       "there is no folder '%.300s', and this version does "
-                       "not fetch models from a hub yet; download the "
-                       "checkpoint and name its folder",
-                       name);
     return sl_fail(err, SL_ENOTFOUND,
                    "there is no folder '%.300s'; name a checkpoint folder, a "
-                   ".gguf file, or 'demo' for the embedded model",
+                   "model on a hub as ORG/NAME, or 'demo' for the embedded one",
                    name);
-}
-
-int sl_cli_model(char path[SL_CLI_PATH], const struct sl_opts *o,
-                 uint32_t *n_used, struct sl_err *err)
-{
-    const struct sl_opt_value *v = &o->value[SL_OPT_MODEL];
-    const char *name = v->s;
-
-    *n_used = 0;
-    if (v->from != SL_FROM_LINE && o->n_arg > 0) {
-        name = o->arg[0];
-        *n_used = 1;
-    }
-    if (!name || !*name)
-        return sl_fail(err, SL_EARG,
-                       "no model is named; name a checkpoint folder, a .gguf "
-                       "file, or 'demo' for the embedded model");
-    return resolve(path, name, err);
 }

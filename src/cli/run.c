@@ -5,6 +5,7 @@
  * terminal), or line by line from the terminal (chat.c). Everything that can be
  * refused without the model is refused before it is loaded.
  */
+#include "cli/ready.h"
 #include "cli/verb.h"
 
 #include "base/file.h"
@@ -22,7 +23,7 @@
 
 struct run {
     const struct sl_opts *o;
-    char path[SL_CLI_PATH];
+    const char *path; /* borrowed from sl_cli_ready */
     const char *prompt; /* NULL: a conversation */
     size_t n_prompt;
     char *in;         /* owned: the prompt, when it was read */
@@ -243,13 +244,18 @@ static int one_shot(struct run *r, struct sl_gen_opts *go, double load_s,
     return rc;
 }
 
-int sl_cli_run(const struct sl_opts *o, struct sl_err *err)
+int sl_cli_run(const struct sl_opts *line, struct sl_err *err)
 {
+    struct sl_opts opts = *line; /* a bundle adds to them */
+    const struct sl_opts *o = &opts;
+    struct sl_cli_ready ready;
     struct run r = {.o = o};
     struct sl_gen_opts go;
     double load_s = 0;
     uint32_t n_used;
-    int rc = sl_cli_model(r.path, o, &n_used, err);
+    int rc = sl_cli_ready_init(&ready, &opts, SL_WANT_ALL, &n_used, err);
+
+    r.path = ready.path;
 
     if (!rc)
         rc = sl_cli_max_args(o, n_used + 1, "quote a prompt that has spaces",
@@ -273,5 +279,6 @@ int sl_cli_run(const struct sl_opts *o, struct sl_err *err)
     json_decref(r.messages);
     sl_file_free(r.tools);
     sl_mem_free(r.in);
+    sl_cli_ready_deinit(&ready);
     return rc;
 }

@@ -1,5 +1,6 @@
 /* cli/serve.c - `sluice serve MODEL`: options -> a running server */
 #include "cli/open.h"
+#include "cli/ready.h"
 #include "cli/verb.h"
 
 #include "base/mem.h"
@@ -10,8 +11,8 @@
 #define DEFAULT_SEQS 32
 
 struct serve {
-    struct sl_opts o;
-    char path[SL_CLI_PATH];
+    struct sl_opts o; /* with what a bundle adds */
+    struct sl_cli_ready r;
     const char *name[MAX_LIST], *key[MAX_LIST];
     char *words[2]; /* owned: what name and key point into */
 };
@@ -21,7 +22,7 @@ static int open_model(void *ctx, struct sl_engine **out, struct sl_err *err)
     struct serve *s = ctx;
     double load_s;
 
-    return sl_cli_open(out, &load_s, &s->o, s->path, err);
+    return sl_cli_open(out, &load_s, &s->o, s->r.path, err);
 }
 
 static void listening(void *ctx, const char *host, uint16_t port)
@@ -82,6 +83,7 @@ static int fill(struct serve *s, struct sl_server_opts *so, struct sl_err *err)
     static const char *const parser[] = {"qwen3_coder", "qwen3_hermes"};
     const struct sl_opt_value *v = s->o.value;
     const char *name = v[SL_OPT_SERVED_MODEL_NAME].s;
+    const char *own = *s->r.names ? s->r.names : short_name(s->r.path);
     int rc;
 
     if (!sl_opts_has(&s->o, SL_OPT_MAX_NUM_SEQS))
@@ -91,7 +93,7 @@ static int fill(struct serve *s, struct sl_server_opts *so, struct sl_err *err)
         .port = (uint16_t)v[SL_OPT_PORT].i,
         .key = s->key,
         .name = s->name,
-        .root = short_name(s->path),
+        .root = s->r.from_hub ? s->r.hub.repo : short_name(s->r.path),
         .max_seqs = (uint32_t)v[SL_OPT_MAX_NUM_SEQS].i,
         .max_queued = (uint32_t)v[SL_OPT_MAX_NUM_QUEUED_REQS].i,
         .drain_ms = (uint32_t)v[SL_OPT_DRAIN_TIMEOUT].i * 1000,
@@ -107,7 +109,7 @@ static int fill(struct serve *s, struct sl_server_opts *so, struct sl_err *err)
         return sl_fail(err, SL_EARG,
                        "--ssl-certfile and --ssl-keyfile belong together");
     rc = split(s->name, &so->n_name, &s->words[0],
-               name ? name : short_name(s->path), "--served-model-name", err);
+               name ? name : own, "--served-model-name", err);
     if (!rc && so->n_name == 0)
         rc = sl_fail(err, SL_EARG, "--served-model-name has no word in it");
     if (!rc && v[SL_OPT_API_KEY].s)
@@ -124,7 +126,7 @@ int sl_cli_serve(const struct sl_opts *o, struct sl_err *err)
     struct serve s = {.o = *o};
     struct sl_server_opts so;
     uint32_t n_used;
-    int rc = sl_cli_model(s.path, o, &n_used, err);
+    int rc = sl_cli_ready_init(&s.r, &s.o, SL_WANT_ALL, &n_used, err);
 
     if (!rc)
         rc = sl_cli_max_args(o, n_used, "serve takes one model", err);
@@ -134,5 +136,6 @@ int sl_cli_serve(const struct sl_opts *o, struct sl_err *err)
         rc = sl_server_run(&so, err);
     sl_mem_free(s.words[0]);
     sl_mem_free(s.words[1]);
+    sl_cli_ready_deinit(&s.r);
     return rc;
 }

@@ -1,11 +1,11 @@
 /* cli/tokenize.c - sluice tokenize MODEL TEXT: ids and pieces */
+#include "cli/ready.h"
 #include "cli/verb.h"
 
 #include "base/mem.h"
 #include "base/term.h"
-#include "engine/convert.h"
 #include "text/detokenize.h"
-#include "text/tokenize.h"
+#include "text/tokenizer_json.h"
 
 /* The ids that are printed may be as many as the text has bytes. */
 #define MAX_PRINT ((size_t)1 << 30) /* bytes */
@@ -87,7 +87,7 @@ static int encode(const struct sl_opts *o, const char *path, const char *text,
     struct sl_tokenizer *t = NULL;
     struct sl_encoder *e = NULL;
     struct sl_ids ids;
-    int rc = sl_convert_tokenizer(&t, path, err);
+    int rc = sl_tokenizer_load(&t, path, err);
 
     sl_ids_init(&ids, SL_TOKENIZE_MAX_TEXT);
     if (!rc)
@@ -105,17 +105,21 @@ static int encode(const struct sl_opts *o, const char *path, const char *text,
 
 int sl_cli_tokenize(const struct sl_opts *o, struct sl_err *err)
 {
-    char path[SL_CLI_PATH], *in = NULL;
+    struct sl_opts opts = *o;
+    struct sl_cli_ready r;
+    char *in = NULL;
     const char *text = NULL;
     uint32_t n_used;
     size_t len = 0;
-    int rc = sl_cli_model(path, o, &n_used, err);
+    int rc = sl_cli_ready_init(&r, &opts, SL_WANT_SMALL, &n_used, err);
 
     if (!rc)
         rc =
             sl_cli_max_args(o, n_used + 1, "quote a text that has spaces", err);
-    if (rc)
+    if (rc) {
+        sl_cli_ready_deinit(&r);
         return rc;
+    }
     if (o->n_arg > n_used && strcmp(o->arg[n_used], "-")) {
         text = o->arg[n_used];
         len = strlen(text);
@@ -126,7 +130,8 @@ int sl_cli_tokenize(const struct sl_opts *o, struct sl_err *err)
     if (!rc)
         rc = sl_cli_text(text, len, "the text", err);
     if (!rc)
-        rc = encode(o, path, text, len, err);
+        rc = encode(o, r.path, text, len, err);
     sl_mem_free(in);
+    sl_cli_ready_deinit(&r);
     return rc;
 }

@@ -12,7 +12,7 @@
 typedef int sl_verb_fn(const struct sl_opts *o, struct sl_err *err);
 
 sl_verb_fn sl_cli_run, sl_cli_info, sl_cli_tokenize, sl_cli_doctor,
-    sl_cli_version, sl_cli_eval, sl_cli_serve, sl_cli_bench;
+    sl_cli_version, sl_cli_eval, sl_cli_serve, sl_cli_bench, sl_cli_pull;
 
 /* SL_EARG when there are more than `max` arguments beside the options; `want`
  * says what they are. */
@@ -24,12 +24,11 @@ int sl_cli_max_args(const struct sl_opts *o, uint32_t max, const char *want,
 int sl_cli_text(const char *s, size_t len, const char *what,
                 struct sl_err *err);
 
-/* What the user calls a model -> the folder that the library opens. MODEL is
- * --model or else the first argument; *n_used is how many arguments that took.
- */
+/* 'demo' or a path -> the folder that the library opens. See cli/ready.h for
+ * everything that a user may call a model. */
 #define SL_CLI_PATH 4096
-int sl_cli_model(char path[SL_CLI_PATH], const struct sl_opts *o,
-                 uint32_t *n_used, struct sl_err *err);
+int sl_cli_folder(char path[SL_CLI_PATH], const char *name,
+                  struct sl_err *err);
 
 /* Print a JSON value on a line of its own, and end it. */
 int sl_cli_print_json(json_t *j, struct sl_err *err);

@@ -155,7 +155,7 @@ def unknown_architecture():
 @test
 def bad_names():
     check(Run("info", "nowhere").refused(4, "no folder 'nowhere'"))
-    check(Run("info", "ORG/NAME").refused(4, "ORG/NAME", "hub"))
+    check(Run("info", "ORG/NAME", "--offline").refused(7, "ORG/NAME", "offline"))
     check(Run("info", "README.md").refused(2, "is a file"))
     check(Run("info", "/dev/null").refused(2, "neither a folder nor a file"))
     check(Run("info", "").refused(2, "no model is named"))
@@ -163,7 +163,7 @@ def bad_names():
     check(Run("info", SMALL, "x").refused(2, "'x' is one argument too many"))
     check(Run("info", SMALL).refused(4, "config.json"), Run("info", SMALL))
     with tempfile.NamedTemporaryFile(suffix=".gguf") as f:
-        check(Run("info", f.name).refused(5, "GGUF"))
+        check(Run("info", f.name).refused(3, "GGUF"))
     r = Run("info", "a" * 5000)
     check(r.refused(4, "no folder"), r)
 

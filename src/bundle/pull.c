@@ -1,0 +1,1099 @@
+/* bundle/pull.c - from the name of a model to a folder; see pull.h
+ *
+ *   resolve     the name to a commit, the commit to a list of files
+ *   plan        which of them are here and verified, is there room
+ *   download    the small ones first: a checkpoint that cannot be run is told
+ *               before its weights are fetched
+ *   install     a bundle's own files
+ *
+ * Of a bundle the access to the weights is tried before its files are fetched:
+ * who has yet to accept a licence learns it in seconds.
+ */
+#include "bundle/pull.h"
+
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+
+#define N_PARALLEL 4
+#define MARGIN_MAX ((uint64_t)1 << 30) /* 2 % or this stays free */
+#define FRESH_S 3 /* how long 'serve' may ask for a newer commit */
+
+struct pull {
+    const struct sl_pull_opts *o;
+    struct sl_store store;
+    struct sl_client *http;
+};
+
+static void phase(const struct pull *p, enum sl_pull_phase x)
+{
+    if (p->o->phase)
+        p->o->phase(p->o->ctx, x);
+}
+
+static void note(const struct pull *p, const char *text)
+{
+    if (p->o->note)
+        p->o->note(p->o->ctx, text);
+}
+
+static int begin(struct pull *p, const struct sl_pull_opts *o,
+                 struct sl_err *err)
+{
+    const struct sl_client_opts ho = {.places = o->places,
+                                      .agent = o->agent,
+                                      .note = o->note,
+                                      .cancelled = o->cancelled,
+                                      .ctx = o->ctx};
+    int rc = sl_store_init(&p->store, o->places, err);
+
+    p->o = o;
+    p->http = NULL;
+    return rc ? rc : sl_client_open(&p->http, &ho, err);
+}
+
+/* --------------------------------------------------- one commit's files */
+
+/* Where each file of a list is. */
+struct have {
+    char (*blob)[SL_TREE_PATH]; /* [n]; "" when missing */
+    bool *bad;                  /* [n] */
+    bool linked;                /* all are, in root[i_root]'s snapshot */
+    int i_root;
+    struct sl_pull_plan plan;
+};
+
+static void have_deinit(struct have *h)
+{
+    sl_mem_free(h->blob);
+    sl_mem_free(h->bad);
+}
+
+static bool all_linked(const struct pull *p, int i_root, const char *repo,
+                       const char *sha, const struct sl_hub_list *l,
+                       const struct have *h)
+{
+    char dir[SL_TREE_PATH];
+
+    if (sl_store_dir(dir, p->store.root[i_root], repo, sha, NULL))
+        return false;
+    for (size_t i = 0; i < l->n; i++)
+        if (!sl_store_leads(dir, l->file[i].path, h->blob[i]))
+            return false;
+    return true;
+}
+
+static int look(struct pull *p, struct have *h, const char *repo,
+                const char *sha, const struct sl_hub_list *l,
+                struct sl_err *err)
+{
+    struct sl_receipts known = {.list = NULL};
+    int rc = sl_mem_alloc(&h->blob, l->n, sizeof(*h->blob), "a plan", err);
+
+    if (!rc)
+        rc = sl_mem_alloc(&h->bad, l->n, sizeof(*h->bad), "a plan", err);
+    if (!rc)
+        rc = sl_receipts_load(&known, p->o->places, repo, err);
+    h->plan = (struct sl_pull_plan){.repo = repo, .sha = sha, .n_file = l->n};
+    for (size_t i = 0; !rc && i < l->n; i++) {
+        const struct sl_hub_file *f = &l->file[i];
+        uint64_t part;
+
+        h->plan.bytes += f->size;
+        if (sl_store_find(&p->store, h->blob[i], &h->bad[i], repo, f, &known,
+                          NULL))
+            continue;
+        part = sl_fetch_partial(&p->store, repo, f);
+        h->plan.n_missing++;
+        h->plan.missing += f->size - part;
+        h->plan.resumed += part;
+    }
+    sl_receipts_deinit(&known);
+    h->i_root = p->store.i_write;
+    for (int i = 0; !rc && h->plan.n_missing == 0 && !h->linked && i < 2; i++)
+        if (all_linked(p, i, repo, sha, l, h)) {
+            h->linked = true;
+            h->i_root = i;
+        }
+    return rc;
+}
+
+static int check_room(struct pull *p, struct have *h, struct sl_err *err)
+{
+    uint64_t need = h->plan.missing, margin = need / 50;
+
+    h->plan.free = sl_tree_free(p->store.root[p->store.i_write]);
+    if (margin > MARGIN_MAX)
+        margin = MARGIN_MAX;
+    if (need == 0 || h->plan.free >= need + margin)
+        return 0;
+    return sl_fail(
+        err, SL_ENOSPACE,
+        "%s: %.2f MiB are to be fetched and '%s' has %.2f MiB free; "
+        "make room ('sluice gc --dry-run' shows what can go), or set "
+        "HF_HUB_CACHE to another disk",
+        h->plan.repo, (double)need / 0x1p20, p->store.root[p->store.i_write],
+        (double)h->plan.free / 0x1p20);
+}
+
+static bool ends_with(const char *s, const char *end)
+{
+    size_t n = strlen(s), m = strlen(end);
+
+    return n >= m && !strcmp(s + n - m, end);
+}
+
+static bool is_weights(const char *path)
+{
+    return ends_with(path, ".safetensors") || ends_with(path, ".gguf");
+}
+
+/* Fetch what is missing: what describes the model, or all. */
+static int fetch_some(struct pull *p, struct have *h, const char *repo,
+                      const char *sha, const struct sl_hub_list *l,
+                      bool weights, struct sl_err *err)
+{
+    const struct sl_fetch_opts fo = {.http = p->http,
+                                     .store = &p->store,
+                                     .n_parallel = N_PARALLEL,
+                                     .step = p->o->step,
+                                     .note = p->o->note,
+                                     .ctx = p->o->ctx};
+    const struct sl_hub_file **file = NULL;
+    bool *bad = NULL;
+    size_t n = 0;
+    int rc = sl_mem_alloc(&file, l->n, sizeof(*file), "a plan", err);
+
+    if (!rc)
+        rc = sl_mem_alloc(&bad, l->n, sizeof(*bad), "a plan", err);
+    for (size_t i = 0; !rc && i < l->n; i++)
+        if (!*h->blob[i] && (weights || !is_weights(l->file[i].path))) {
+            file[n] = &l->file[i];
+            bad[n++] = h->bad[i];
+        }
+    if (!rc && n > 0)
+        rc = sl_fetch_run(&fo, repo, sha, file, bad, n, err);
+    for (size_t i = 0; !rc && i < l->n; i++)
+        if (!*h->blob[i] && (weights || !is_weights(l->file[i].path)))
+            snprintf(h->blob[i], SL_TREE_PATH, "-"); /* linked by the fetch */
+    sl_mem_free(file);
+    sl_mem_free(bad);
+    return rc;
+}
+
+/* The snapshot leads to what was here before. */
+static int link_old(struct pull *p, struct have *h, const char *repo,
+                    const char *sha, const struct sl_hub_list *l,
+                    struct sl_err *err)
+{
+    const char *root = p->store.root[h->i_root];
+    char dir[SL_TREE_PATH];
+    int rc = sl_store_dir(dir, root, repo, sha, err);
+
+    for (size_t i = 0; !rc && !h->linked && i < l->n; i++)
+        if (*h->blob[i] && !sl_store_leads(dir, l->file[i].path, h->blob[i]))
+            rc = sl_store_link(root, repo, sha, l->file[i].path, h->blob[i],
+                               err);
+    return rc;
+}
+
+/* Can the model be run? Asked of config.json alone, in a folder of its own:
+ * beside it some of the weights may lie already, and others not. */
+static int ask(const struct pull *p, const char *dir,
+               const struct sl_hub_list *l, struct sl_err *err)
+{
+    char tmp[SL_TREE_PATH], conf[SL_TREE_PATH], name[40];
+    struct sl_err why = {.code = SL_OK};
+    int rc;
+
+    snprintf(name, sizeof(name), "check-%ld", (long)getpid());
+    if (!p->o->check || !sl_hub_list_find(l, "config.json") ||
+        sl_path_join(tmp, sizeof(tmp), p->o->places->own, name, NULL) ||
+        sl_path_join(conf, sizeof(conf), dir, "config.json", NULL) ||
+        sl_tree_make(tmp, NULL) ||
+        sl_tree_share_below(tmp, "config.json", conf, 0644, NULL))
+        return 0; /* the engine will say */
+    rc = p->o->check(p->o->ctx, tmp, &why);
+    (void)sl_tree_remove(tmp, NULL);
+    if (rc)
+        return sl_fail(err, rc, "'%s' cannot be run: %s", conf, why.msg);
+    return 0;
+}
+
+/* All files of a list, here and verified; `dir` is the snapshot. */
+static int ensure(struct pull *p, char dir[SL_TREE_PATH], const char *repo,
+                  const char *sha, const struct sl_hub_list *l, bool check,
+                  struct sl_err *err)
+{
+    struct have h = {.blob = NULL};
+    struct sl_err why;
+    int rc;
+
+    phase(p, SL_PULL_PLAN);
+    rc = look(p, &h, repo, sha, l, err);
+    if (!rc)
+        rc = check_room(p, &h, err);
+    if (p->o->plan && h.plan.repo)
+        p->o->plan(p->o->ctx, &h.plan);
+    if (!rc && p->o->dry_run) {
+        have_deinit(&h);
+        return 0;
+    }
+    if (!rc)
+        rc = sl_store_dir(dir, p->store.root[h.i_root], repo, sha, err);
+    if (!rc && h.plan.n_missing) {
+        phase(p, SL_PULL_DOWNLOAD);
+        rc = link_old(p, &h, repo, sha, l, err);
+        if (!rc)
+            rc = fetch_some(p, &h, repo, sha, l, false, err);
+        if (!rc && check)
+            rc = ask(p, dir, l, err);
+        if (!rc)
+            rc = fetch_some(p, &h, repo, sha, l, true, err);
+    } else if (!rc) {
+        rc = link_old(p, &h, repo, sha, l, err);
+    }
+    if (!rc && !p->o->small &&
+        sl_receipt_write(p->o->places, repo, sha, dir, l, &why))
+        note(p, why.msg); /* only slower next time */
+    have_deinit(&h);
+    return rc;
+}
+
+/* -------------------------------------------------------------- choosing */
+
+/* Of a checkpoint: the root, and the drafter inside it. */
+static bool is_wanted(const char *path)
+{
+    static const char *const end[] = {".safetensors", ".json", ".jinja",
+                                      ".txt"};
+    const char *name = strncmp(path, "drafter/", 8) ? path : path + 8;
+
+    if (strchr(name, '/') || !strncmp(name, "consolidated", 12) ||
+        !strcmp(path, SL_MANIFEST_FILE) || !strcmp(path, SL_MANIFEST_FOREIGN))
+        return false;
+    for (size_t i = 0; i < SL_COUNTOF(end); i++)
+        if (ends_with(name, end[i]))
+            return true;
+    return false;
+}
+
+static bool has_word(const char *s, const char *word)
+{
+    size_t n = strlen(word);
+
+    for (; *s; s++) {
+        size_t i = 0;
+
+        while (i < n && s[i] && (s[i] | 0x20) == (word[i] | 0x20))
+            i++;
+        if (i == n)
+            return true;
+    }
+    return false;
+}
+
+/* A file with -00002-of-00003 before its end belongs to the first. */
+static bool is_later_shard(const char *path)
+{
+    const char *of = strstr(path, "-of-");
+
+    return of && of - path >= 6 && strncmp(of - 6, "-00001", 6);
+}
+
+static bool same_set(const char *a, const char *b)
+{
+    const char *of = strstr(a, "-of-"), *bof = strstr(b, "-of-");
+    size_t n = of ? (size_t)(of - a) : 0;
+
+    return of && bof && (size_t)(bof - b) == n && n >= 6 &&
+           !strncmp(a, b, n - 5) && !strcmp(of, bof);
+}
+
+static int choose_gguf(bool *keep, char file[SL_NAME_PATH + 1],
+                       const struct sl_hub_list *l, const char *repo,
+                       const char *pick, struct sl_err *err)
+{
+    size_t n = 0, n_all = 0, at = 0;
+    struct sl_buf names;
+    int rc;
+
+    sl_buf_init(&names, 700);
+    for (size_t i = 0; i < l->n; i++) {
+        const char *path = l->file[i].path;
+
+        if (!ends_with(path, ".gguf") || is_later_shard(path) ||
+            has_word(path, "mmproj"))
+            continue;
+        n_all++;
+        if (names.len < 500)
+            sl_buf_fmt(&names, "%s%.150s", names.len ? ", " : "", path);
+        if (pick && (!strcmp(path, pick) || has_word(path, pick))) {
+            n += n == 0 || strcmp(l->file[at].path, pick) != 0;
+            if (n == 1 || !strcmp(path, pick))
+                at = i;
+            if (!strcmp(path, pick))
+                n = 1;
+        }
+    }
+    if (n == 1) {
+        sl_buf_deinit(&names);
+        snprintf(file, SL_NAME_PATH + 1, "%s", l->file[at].path);
+        for (size_t i = 0; i < l->n; i++)
+            keep[i] = i == at || same_set(l->file[at].path, l->file[i].path);
+        return 0;
+    }
+    if (n_all == 0)
+        rc = sl_fail(err, SL_EUNSUP,
+                     "'%s' has neither config.json nor a GGUF file; it is no "
+                     "model that can be run",
+                     repo);
+    else
+        rc = sl_fail(err, SL_EARG,
+                     "'%s' has %s GGUF files; say which, as in '%s:Q4_K_M': %s",
+                     repo, pick ? (n ? "several such" : "no such") : "several",
+                     repo, names.p ? names.p : "");
+    sl_buf_deinit(&names);
+    return rc;
+}
+
+int sl_pull_choose(bool *keep, char file[SL_NAME_PATH + 1],
+                   const struct sl_hub_list *list, const char *repo,
+                   const char *pick, struct sl_err *err)
+{
+    size_t n_weights = 0;
+
+    file[0] = 0;
+    if (*pick || !sl_hub_list_find(list, "config.json"))
+        return choose_gguf(keep, file, list, repo, *pick ? pick : NULL, err);
+    for (size_t i = 0; i < list->n; i++) {
+        keep[i] = is_wanted(list->file[i].path);
+        n_weights += keep[i] && ends_with(list->file[i].path, ".safetensors");
+    }
+    if (n_weights == 0)
+        return sl_fail(err, SL_EUNSUP,
+                       "'%s' has no weights in safetensors; other formats are "
+                       "not read",
+                       repo);
+    return 0;
+}
+
+static int keep_some(struct sl_hub_list *out, const struct sl_hub_list *l,
+                     const bool *keep, struct sl_err *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; !rc && i < l->n; i++)
+        if (keep[i])
+            rc = sl_hub_list_add(out, l->file[i].path, l->file[i].size,
+                                 l->file[i].digest, err);
+    return rc;
+}
+
+/* ------------------------------------------------------------ checkpoint */
+
+static int pull_checkpoint(struct pull *p, struct sl_ready *r,
+                           const struct sl_target *t,
+                           const struct sl_hub_list *l, struct sl_err *err)
+{
+    struct sl_hub_list want = {.n = 0};
+    bool *keep = NULL;
+    int rc = sl_mem_alloc(&keep, l->n, sizeof(*keep), "a plan", err);
+
+    if (!rc)
+        rc = sl_pull_choose(keep, r->file, l, r->repo, t->pick, err);
+    for (size_t i = 0; !rc && p->o->small && i < l->n; i++)
+        keep[i] = keep[i] && !is_weights(l->file[i].path);
+    if (!rc)
+        rc = keep_some(&want, l, keep, err);
+    if (!rc)
+        rc = ensure(p, r->dir, r->repo, r->sha, &want, !*r->file, err);
+    sl_mem_free(keep);
+    sl_hub_list_deinit(&want);
+    return rc;
+}
+
+/* ---------------------------------------------------------------- bundle */
+
+/* The files that `obj` (weights, or a drafter) lists. */
+static int listed(struct sl_hub_list *out, const json_t *obj,
+                  struct sl_err *err)
+{
+    json_t *f;
+    size_t i;
+    int rc = 0;
+
+    json_array_foreach(json_object_get(obj, "files"), i, f)
+    {
+        const char *d = json_string_value(json_object_get(f, "sha256"));
+
+        if (!d)
+            d = json_string_value(json_object_get(f, "git_sha1"));
+        if (!rc)
+            rc = sl_hub_list_add(
+                out, json_string_value(json_object_get(f, "path")),
+                (uint64_t)json_integer_value(json_object_get(f, "size")), d,
+                err);
+    }
+    if (!rc)
+        sl_hub_list_sort(out);
+    return rc;
+}
+
+/* A commit cannot change: what the manifest says must be what the hub has. A
+ * sha256 of a file that the hub keeps in git cannot be compared here, and is
+ * checked when the bytes come. */
+static int compare(struct sl_hub_list *want, const struct sl_hub_list *has,
+                   const char *repo, struct sl_err *err)
+{
+    for (size_t i = 0; i < want->n; i++) {
+        struct sl_hub_file *w = &want->file[i];
+        const struct sl_hub_file *f = sl_hub_list_find(has, w->path);
+
+        if (!f)
+            return sl_fail(err, SL_EFORMAT,
+                           "the manifest lists '%s', which '%s' does not have "
+                           "at that commit",
+                           w->path, repo);
+        if (f->size != w->size || (strlen(f->digest) == strlen(w->digest) &&
+                                   strcmp(f->digest, w->digest)))
+            return sl_fail(err, SL_EFORMAT,
+                           "'%s' of '%s' is not the file that the manifest "
+                           "lists: another size or digest",
+                           w->path, repo);
+    }
+    return 0;
+}
+
+/* Leave what describes the model. */
+static void drop_weights(struct sl_hub_list *l)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < l->n; i++) {
+        if (is_weights(l->file[i].path))
+            sl_mem_free(l->file[i].path);
+        else
+            l->file[n++] = l->file[i];
+    }
+    l->n = n;
+}
+
+/* Weights or a drafter: what is here, or the hub's. */
+static int pull_listed(struct pull *p, char dir[SL_TREE_PATH],
+                       const json_t *obj, bool check, struct sl_err *err)
+{
+    const char *repo = json_string_value(json_object_get(obj, "repo"));
+    const char *sha = json_string_value(json_object_get(obj, "revision"));
+    struct sl_hub_list want = {.n = 0}, has = {.n = 0};
+    int rc = sl_receipt_check(p->o->places, dir, NULL, repo, sha, NULL);
+
+    if (!rc && !p->o->dry_run)
+        return 0;
+    rc = listed(&want, obj, err);
+    if (!rc && p->o->small)
+        drop_weights(&want);
+    if (!rc && !p->o->places->offline) {
+        rc = sl_hub_list(p->http, &has, repo, sha, err);
+        if (!rc)
+            rc = compare(&want, &has, repo, err);
+    }
+    if (!rc)
+        rc = ensure(p, dir, repo, sha, &want, check, err);
+    sl_hub_list_deinit(&want);
+    sl_hub_list_deinit(&has);
+    return sl_wrap(err, rc, "the weights '%s'", repo);
+}
+
+/* The drafter that a profile asks for, when it is a repository of its own. */
+static const json_t *drafter_of(const struct sl_manifest *m,
+                                const json_t *profile)
+{
+    const char *id = json_string_value(
+        json_object_get(json_object_get(profile, "spec"), "draft_model"));
+    json_t *d;
+    size_t i;
+
+    json_array_foreach(json_object_get(m->json, "drafters"), i, d)
+    {
+        if (id && json_object_get(d, "repo") &&
+            !strcmp(json_string_value(json_object_get(d, "id")), id))
+            return d;
+    }
+    return NULL;
+}
+
+static int pull_weights(struct pull *p, struct sl_ready *r, struct sl_err *err)
+{
+    const json_t *w = json_object_get(r->manifest.json, "weights"), *d;
+    json_t *profile = NULL;
+    int rc = sl_manifest_profile(&profile, &r->manifest, p->o->profile, err);
+
+    if (rc)
+        return rc;
+    snprintf(r->repo, sizeof(r->repo), "%s",
+             json_string_value(json_object_get(w, "repo")));
+    snprintf(r->sha, sizeof(r->sha), "%s",
+             json_string_value(json_object_get(w, "revision")));
+    rc = pull_listed(p, r->dir, w, true, err);
+    d = drafter_of(&r->manifest, profile);
+    if (!rc && d)
+        rc = pull_listed(p, r->drafter, d, false, err);
+    json_decref(profile);
+    return rc;
+}
+
+static bool is_git_own(const char *path)
+{
+    return !strcmp(path, ".gitattributes") || !strcmp(path, ".gitignore");
+}
+
+/* The repository holds the manifest's files, and no other. */
+static int check_set(const struct sl_manifest *m, const struct sl_hub_list *l,
+                     const char *repo, struct sl_err *err)
+{
+    struct sl_hub_list want = {.n = 0};
+    int rc = listed(&want, m->json, err);
+
+    if (!rc)
+        rc = compare(&want, l, repo, err);
+    for (size_t i = 0; !rc && i < l->n; i++)
+        if (!is_git_own(l->file[i].path) &&
+            strcmp(l->file[i].path, SL_MANIFEST_FILE) &&
+            !sl_hub_list_find(&want, l->file[i].path))
+            rc = sl_fail(err, SL_EFORMAT,
+                         "'%s' holds '%s', which its manifest does not list; "
+                         "the bundle is refused",
+                         repo, l->file[i].path);
+    sl_hub_list_deinit(&want);
+    return rc;
+}
+
+/* "1.2.3" -> a number to compare; -1 when it is none. */
+static int64_t version(const char *s)
+{
+    int64_t v = 0, part;
+
+    for (int i = 0; i < 3; i++) {
+        size_t n = strspn(s, "0123456789");
+
+        if (n == 0 || n > 6 || sl_num_i64(&part, s, n, 0, 999999, "", NULL))
+            return i > 0 && !*s ? v << (20 * (3 - i)) : -1;
+        v = (v << 20) + part;
+        s += n;
+        s += *s == '.';
+    }
+    return v;
+}
+
+int sl_pull_engine(const struct sl_manifest *m, struct sl_err *err)
+{
+    const char *min = sl_manifest_str(m, "engine", "min_version");
+    const char *max = sl_manifest_str(m, "engine", "max_version");
+
+    if (min && version(SL_VERSION) < version(min))
+        return sl_fail(err, SL_EUNSUP,
+                       "the bundle needs version %s and this is " SL_VERSION
+                       "; update sluice",
+                       min);
+    if (max && version(SL_VERSION) >= version(max))
+        return sl_fail(
+            err, SL_EUNSUP,
+            "the bundle is for versions before %s and this is " SL_VERSION
+            "; look for a newer one",
+            max);
+    return 0;
+}
+
+static int check_manifest(struct pull *p, struct sl_ready *r,
+                          const struct sl_target *t, struct sl_err *err)
+{
+    const char *repo = sl_manifest_str(&r->manifest, "repo", NULL);
+    char where[200], text[500];
+
+    if (*t->sha256 && strcmp(t->sha256, r->manifest.digest))
+        return sl_fail(err, SL_EFORMAT,
+                       "the manifest of '%s' has the digest %.12s and %.12s "
+                       "was asked for",
+                       t->repo, r->manifest.digest, t->sha256);
+    if (r->manifest.tool)
+        return sl_fail(err, SL_EUNSUP,
+                       "'%s' is a bundle of %s (schema %s), and that is what "
+                       "serves it; 'sluice info %s' shows it",
+                       t->repo, r->manifest.tool, r->manifest.schema, t->repo);
+    if (sl_manifest_has_zeros(&r->manifest, where, sizeof(where)))
+        return sl_fail(err, SL_EFORMAT,
+                       "'%s': '%s' is zero, a value that 'sluice build' has "
+                       "yet to fill in; tell its author",
+                       t->repo, where);
+    if (*r->manifest.warning)
+        note(p, r->manifest.warning);
+    if (repo && strcmp(repo, t->repo)) {
+        snprintf(text, sizeof(text), "'%.96s' is a copy of the bundle '%.96s'",
+                 t->repo, repo);
+        note(p, text);
+    }
+    return sl_pull_engine(&r->manifest, err);
+}
+
+/* The manifest alone. */
+static int get_manifest(struct pull *p, struct sl_ready *r,
+                        const struct sl_hub_rev *rev, const char *name,
+                        const struct sl_hub_list *l, struct sl_err *err)
+{
+    const struct sl_hub_file *f = sl_hub_list_find(l, name);
+    struct sl_pull_opts quiet = *p->o;
+    struct pull q = {.o = &quiet, .store = p->store, .http = p->http};
+    struct sl_hub_list one = {.n = 0};
+    char dir[SL_TREE_PATH], path[SL_TREE_PATH];
+    int rc;
+
+    if (f->size > SL_MANIFEST_BYTES)
+        return sl_fail(err, SL_EFORMAT,
+                       "the manifest of '%s' has %llu bytes and may have %zu",
+                       rev->repo, (unsigned long long)f->size,
+                       SL_MANIFEST_BYTES);
+    /* Without it there is nothing to plan, so it comes in a dry run, too. */
+    quiet.plan = NULL;
+    quiet.step = NULL;
+    quiet.phase = NULL;
+    quiet.dry_run = false;
+    rc = sl_hub_list_add(&one, name, f->size, f->digest, err);
+    if (!rc)
+        rc = ensure(&q, dir, rev->repo, rev->sha, &one, false, err);
+    if (!rc)
+        rc = sl_path_join(path, sizeof(path), dir, name, err);
+    if (!rc)
+        rc = sl_manifest_load(&r->manifest, path, SL_FORM_BUILT, err);
+    r->has_bundle = !rc;
+    sl_hub_list_deinit(&one);
+    return rc;
+}
+
+/* Files of the bundle itself. */
+static int pull_files(struct pull *p, struct sl_ready *r,
+                      const struct sl_hub_rev *rev, const struct sl_hub_list *l,
+                      struct sl_err *err)
+{
+    struct sl_hub_list want = {.n = 0};
+    const struct sl_hub_file *f = sl_hub_list_find(l, SL_MANIFEST_FILE);
+    char dir[SL_TREE_PATH];
+    int rc = listed(&want, r->manifest.json, err);
+
+    if (!rc)
+        rc = sl_hub_list_add(&want, f->path, f->size, f->digest, err);
+    if (!rc) {
+        /* The hub's digests name the blobs. */
+        for (size_t i = 0; i < want.n; i++)
+            snprintf(want.file[i].digest, sizeof(want.file[i].digest), "%s",
+                     sl_hub_list_find(l, want.file[i].path)->digest);
+        rc = ensure(p, dir, rev->repo, rev->sha, &want, false, err);
+    }
+    if (!rc && !p->o->dry_run) {
+        phase(p, SL_PULL_INSTALL);
+        rc = sl_install_put(&r->install, p->o->places, &r->manifest, dir,
+                            rev->repo, rev->sha, err);
+        /* The hub may know only the git digest; the manifest has better. */
+        if (!rc)
+            rc = sl_install_verify(&r->install, &r->manifest, false, err);
+    }
+    sl_hub_list_deinit(&want);
+    return rc;
+}
+
+static int pull_bundle(struct pull *p, struct sl_ready *r,
+                       const struct sl_target *t, const struct sl_hub_rev *rev,
+                       const struct sl_hub_list *l, struct sl_err *err)
+{
+    const json_t *w;
+    struct sl_hub_list access = {.n = 0};
+    int rc = get_manifest(p, r, rev, SL_MANIFEST_FILE, l, err);
+
+    if (!rc)
+        rc = check_manifest(p, r, t, err);
+    if (!rc)
+        rc = check_set(&r->manifest, l, rev->repo, err);
+    w = rc ? NULL : json_object_get(r->manifest.json, "weights");
+    if (!rc && p->o->weights) {
+        rc = sl_hub_list(
+            p->http, &access, json_string_value(json_object_get(w, "repo")),
+            json_string_value(json_object_get(w, "revision")), err);
+        sl_hub_list_deinit(&access);
+    }
+    if (!rc)
+        rc = pull_files(p, r, rev, l, err);
+    if (!rc && p->o->weights)
+        rc = pull_weights(p, r, err);
+    return rc;
+}
+
+/* ---------------------------------------------------------------- online */
+
+static int set_refs(struct pull *p, const struct sl_target *t,
+                    const struct sl_hub_rev *rev, struct sl_err *err)
+{
+    struct sl_err why;
+
+    (void)err;
+    /* Only what we resolved ourselves. */
+    if (!p->o->dry_run &&
+        sl_store_set_ref(&p->store, rev->repo, *t->rev ? t->rev : "main",
+                         rev->sha, &why))
+        note(p, why.msg);
+    return 0;
+}
+
+static int pull_online(struct pull *p, struct sl_ready *r,
+                       const struct sl_target *t, const struct sl_hub_rev *rev,
+                       struct sl_err *err)
+{
+    struct sl_hub_list l = {.n = 0};
+    int rc = sl_hub_list(p->http, &l, rev->repo, rev->sha, err);
+
+    snprintf(r->repo, sizeof(r->repo), "%s", rev->repo);
+    snprintf(r->sha, sizeof(r->sha), "%s", rev->sha);
+    if (!rc && sl_hub_list_find(&l, SL_MANIFEST_FILE)) {
+        rc = pull_bundle(p, r, t, rev, &l, err);
+    } else if (!rc && sl_hub_list_find(&l, SL_MANIFEST_FOREIGN)) {
+        rc = get_manifest(p, r, rev, SL_MANIFEST_FOREIGN, &l, err);
+        if (!rc)
+            rc = check_manifest(p, r, t, err);
+    } else if (!rc) {
+        rc = pull_checkpoint(p, r, t, &l, err);
+    }
+    sl_hub_list_deinit(&l);
+    return rc ? rc : set_refs(p, t, rev, err);
+}
+
+static int resolve(struct pull *p, struct sl_hub_rev *rev,
+                   const struct sl_target *t, struct sl_err *err)
+{
+    char text[300];
+    int rc;
+
+    phase(p, SL_PULL_RESOLVE);
+    rc = sl_hub_revision(p->http, rev, t->repo, *t->rev ? t->rev : "main", err);
+    if (!rc && strcmp(rev->repo, t->repo)) {
+        snprintf(text, sizeof(text), "'%.96s' is called '%.96s' now", t->repo,
+                 rev->repo);
+        note(p, text);
+    }
+    return rc;
+}
+
+/* --------------------------------------------------------------- local */
+
+/* A snapshot that another program filled, of which there is no receipt: its
+ * blobs are named by their digests. */
+static int adopt(struct pull *p, struct sl_ready *r, const struct sl_target *t,
+                 struct sl_err *err);
+
+static int local_checkpoint(struct pull *p, struct sl_ready *r,
+                            const struct sl_target *t, struct sl_err *err)
+{
+    struct sl_hub_list l = {.n = 0};
+    int rc = sl_store_ref(&p->store, r->sha, t->repo, *t->rev ? t->rev : "main",
+                          err);
+
+    snprintf(r->repo, sizeof(r->repo), "%s", t->repo);
+    if (!rc)
+        rc = sl_receipt_check(p->o->places, r->dir, &l, t->repo, r->sha, err);
+    if (rc == SL_ENOTFOUND && *r->sha)
+        rc = adopt(p, r, t, err);
+    /* A receipt may be of a bundle's files, or of another choice. */
+    if (!rc && l.n) {
+        bool *keep = NULL;
+
+        rc = sl_mem_alloc(&keep, l.n, sizeof(*keep), "a plan", err);
+        if (!rc)
+            if (!rc && sl_pull_choose(keep, r->file, &l, t->repo, t->pick, err))
+                rc = SL_ENOTFOUND;
+        sl_mem_free(keep);
+    }
+    sl_hub_list_deinit(&l);
+    return rc;
+}
+
+/* Files below dir/rel of a snapshot, with the digests their blobs are named
+ * by. Bounded by `depth`. */
+static int scan(struct sl_hub_list *l, const char *dir, const char *rel,
+                int depth, struct sl_err *err)
+{
+    struct sl_names names = {.n = 0};
+    char path[SL_TREE_PATH], target[SL_TREE_PATH];
+    int rc = sl_path_join(path, sizeof(path), dir, rel, err);
+
+    if (!rc)
+        rc = sl_names_list(&names, path, err);
+    for (size_t i = 0; !rc && i < names.n; i++) {
+        char sub[SL_NAME_PATH + 260];
+        enum sl_digest_kind kind;
+        struct sl_stat st, to;
+        const char *name;
+
+        snprintf(sub, sizeof(sub), "%s%s%.255s", rel, *rel ? "/" : "",
+                 names.name[i]);
+        rc = sl_path_join(path, sizeof(path), dir, sub, err);
+        if (rc || sl_name_path_flaw(sub) || !sl_tree_stat(&st, path, false))
+            continue;
+        if (st.kind == SL_FILE_DIR && depth > 0) {
+            rc = scan(l, dir, sub, depth - 1, err);
+            continue;
+        }
+        if (!st.link || sl_tree_read_link(target, path, NULL) ||
+            !sl_tree_stat(&to, path, true))
+            continue;
+        name = strrchr(target, '/');
+        name = name ? name + 1 : target;
+        if (sl_digest_kind(&kind, name))
+            rc = sl_hub_list_add(l, sub, to.size, name, err);
+    }
+    sl_names_deinit(&names);
+    return rc;
+}
+
+/* Every shard that the index names is in the list? */
+static int check_index(const struct sl_hub_list *l, const char *dir,
+                       struct sl_err *err)
+{
+    char path[SL_TREE_PATH];
+    const char *key;
+    json_t *j = NULL, *v;
+    int rc = sl_path_join(path, sizeof(path), dir,
+                          "model.safetensors.index.json", err);
+
+    if (rc || !sl_hub_list_find(l, "model.safetensors.index.json"))
+        return rc;
+    rc = sl_json_load(&j, path, (size_t)64 << 20, err);
+    json_object_foreach(json_object_get(j, "weight_map"), key, v)
+    {
+        const char *shard = json_string_value(v);
+
+        if (!rc && (!shard || !sl_hub_list_find(l, shard)))
+            rc = sl_fail(err, SL_ENOTFOUND, "'%s/%.200s' is missing", dir,
+                         shard ? shard : "?");
+    }
+    json_decref(j);
+    return rc;
+}
+
+static int adopt_from(struct pull *p, struct sl_ready *r,
+                      const struct sl_target *t, int i_root, struct sl_err *err)
+{
+    struct sl_hub_list all = {.n = 0}, want = {.n = 0};
+    bool *keep = NULL;
+    int rc = sl_store_dir(r->dir, p->store.root[i_root], t->repo, r->sha, err);
+
+    if (!rc)
+        rc = scan(&all, r->dir, "", 2, err);
+    if (!rc)
+        rc = sl_mem_alloc(&keep, all.n, sizeof(*keep), "a plan", err);
+    if (!rc)
+        rc = sl_pull_choose(keep, r->file, &all, t->repo, t->pick, err);
+    if (!rc)
+        rc = check_index(&all, r->dir, err);
+    if (!rc)
+        rc = keep_some(&want, &all, keep, err);
+    if (!rc) {
+        struct pull quiet = *p;
+        struct sl_pull_opts o = *p->o;
+
+        o.plan = NULL;
+        o.dry_run = false;
+        quiet.o = &o;
+        rc = ensure(&quiet, r->dir, t->repo, r->sha, &want, false, err);
+    }
+    sl_mem_free(keep);
+    sl_hub_list_deinit(&all);
+    sl_hub_list_deinit(&want);
+    return rc;
+}
+
+static int adopt(struct pull *p, struct sl_ready *r, const struct sl_target *t,
+                 struct sl_err *err)
+{
+    char dir[SL_TREE_PATH];
+
+    for (int i = 0; i < 2; i++)
+        if (!sl_store_dir(dir, p->store.root[i], t->repo, r->sha, NULL) &&
+            sl_file_kind(dir) == SL_FILE_DIR && !adopt_from(p, r, t, i, NULL))
+            return 0;
+    return sl_fail(err, SL_ENOTFOUND,
+                   "'%s' at commit %.12s is not whole on this machine", t->repo,
+                   r->sha);
+}
+
+/* An installed bundle, and its weights. */
+static int local_bundle(struct pull *p, struct sl_ready *r,
+                        const struct sl_install *i, struct sl_err *err)
+{
+    char path[SL_TREE_PATH];
+    int rc;
+
+    r->install = *i;
+    rc = sl_path_join(path, sizeof(path), i->dir, SL_MANIFEST_FILE, err);
+    if (!rc)
+        rc = sl_manifest_load(&r->manifest, path, SL_FORM_BUILT, err);
+    r->has_bundle = !rc;
+    if (!rc)
+        rc = sl_install_verify(i, &r->manifest, true, err);
+    if (!rc)
+        rc = sl_pull_engine(&r->manifest, err);
+    if (!rc && p->o->weights)
+        rc = pull_weights(p, r, err);
+    return rc;
+}
+
+/* What this machine has of the target, if it has all. */
+static int pull_local(struct pull *p, struct sl_ready *r,
+                      const struct sl_target *t, struct sl_err *err)
+{
+    struct sl_install i;
+    bool hex = sl_name_is_hex(t->rev, SL_NAME_COMMIT);
+    struct sl_manifest *m = &r->manifest;
+    int rc;
+
+    if (!*t->pick && !sl_install_from(&i, p->o->places, t->repo, NULL) &&
+        (!*t->rev || (hex && !strcmp(t->rev, i.sha)))) {
+        rc = local_bundle(p, r, &i, err);
+        if (!rc && *t->sha256 && strcmp(t->sha256, m->digest))
+            rc = sl_fail(err, SL_ENOTFOUND,
+                         "another version of '%s' is "
+                         "installed",
+                         t->repo);
+        return rc;
+    }
+    return local_checkpoint(p, r, t, err);
+}
+
+/* ------------------------------------------------------------- freshness */
+
+/* Is there a newer commit? Three seconds are enough to ask. */
+static bool is_newer(struct pull *p, struct sl_ready *r,
+                     const struct sl_target *t, struct sl_hub_rev *rev)
+{
+    const char *have = r->has_bundle ? r->install.sha : r->sha;
+    char text[400];
+    struct sl_err why;
+    int rc;
+
+    if (p->o->places->offline || (r->has_bundle && r->install.pinned))
+        return false;
+    sl_client_hurry(p->http, FRESH_S);
+    rc = sl_hub_revision(p->http, rev, t->repo, "main", &why);
+    sl_client_hurry(p->http, 0);
+    if (rc) {
+        snprintf(text, sizeof(text), "not checked for a newer version: %.300s",
+                 why.msg);
+        note(p, text);
+        return false;
+    }
+    if (!strcmp(rev->sha, have))
+        return false;
+    snprintf(r->newer, sizeof(r->newer), "%s", rev->sha);
+    if (!p->o->update) {
+        snprintf(text, sizeof(text),
+                 "%.96s: commit %.12s is here and the hub has %.12s; 'sluice "
+                 "pull %.96s' or --update fetches it",
+                 t->repo, have, rev->sha, t->repo);
+        note(p, text);
+    }
+    return true;
+}
+
+static int explain_offline(int rc, const struct sl_target *t,
+                           struct sl_err *err)
+{
+    char why[300];
+
+    if (rc != SL_ENOTFOUND && rc != SL_EIO && rc != SL_ENET)
+        return rc;
+    snprintf(why, sizeof(why), "%.290s", err->msg);
+    return sl_fail(err, SL_ENET,
+                   "offline, and '%s' is not whole on this machine (%s); on a "
+                   "connected one run 'sluice pull --with-weights %s'",
+                   t->repo, why, t->repo);
+}
+
+static int run(struct pull *p, struct sl_ready *r, const struct sl_target *t,
+               struct sl_err *err)
+{
+    bool hex = sl_name_is_hex(t->rev, SL_NAME_COMMIT);
+    struct sl_hub_rev rev;
+    int rc = SL_ENOTFOUND;
+
+    /* A commit that is here needs nobody. */
+    if (p->o->places->offline || hex || p->o->how == SL_PULL_HERE) {
+        rc = pull_local(p, r, t, err);
+        if (p->o->places->offline)
+            return rc ? explain_offline(rc, t, err) : 0;
+        if (!rc && (hex || (*t->rev == 0 &&
+                            (!is_newer(p, r, t, &rev) || !p->o->update))))
+            return 0;
+        /* What keeps it from being run stays what it is. */
+        if (rc && rc != SL_ENOTFOUND && rc != SL_EIO)
+            return rc;
+        sl_ready_deinit(r);
+    }
+    rc = resolve(p, &rev, t, err);
+    return rc ? rc : pull_online(p, r, t, &rev, err);
+}
+
+int sl_pull(struct sl_ready *out, const struct sl_target *t,
+            const struct sl_pull_opts *o, struct sl_err *err)
+{
+    struct sl_ready *r = NULL;
+    struct pull p;
+    int rc = begin(&p, o, err);
+
+    if (!rc)
+        rc = sl_mem_alloc(&r, 1, sizeof(*r), "a model", err);
+    if (!rc)
+        rc = run(&p, r, t, err);
+    sl_client_close(&p.http);
+    if (!rc)
+        *out = *r;
+    else if (r)
+        sl_ready_deinit(r);
+    sl_mem_free(r);
+    return rc;
+}
+
+int sl_pull_installed(struct sl_ready *out, const char *name,
+                      const struct sl_pull_opts *o, struct sl_err *err)
+{
+    struct sl_target t = {.repo = ""};
+    struct sl_install i;
+    struct sl_ready *r = NULL;
+    struct sl_hub_rev rev;
+    struct pull p;
+    int rc = sl_install_get(&i, o->places, name, err);
+
+    if (rc)
+        return rc;
+    rc = begin(&p, o, err);
+    snprintf(t.repo, sizeof(t.repo), "%s", i.repo);
+    if (!rc)
+        rc = sl_mem_alloc(&r, 1, sizeof(*r), "a model", err);
+    if (!rc)
+        rc = local_bundle(&p, r, &i, err);
+    if (!rc && *t.repo && is_newer(&p, r, &t, &rev) && o->update) {
+        sl_ready_deinit(r);
+        rc = pull_online(&p, r, &t, &rev, err);
+    }
+    sl_client_close(&p.http);
+    if (!rc)
+        *out = *r;
+    else if (r)
+        sl_ready_deinit(r);
+    sl_mem_free(r);
+    return rc;
+}
+
+void sl_ready_deinit(struct sl_ready *r)
+{
+    if (r->has_bundle)
+        sl_manifest_deinit(&r->manifest);
+    *r = (struct sl_ready){.dir = ""};
+}

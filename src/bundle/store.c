@@ -1,0 +1,436 @@
+/* bundle/store.c - the files of repositories on this machine; see store.h
+ *
+ * Nothing here writes into a blob that exists: other programs may have it
+ * mapped. A blob is trusted for its name only after its content was digested
+ * once; a receipt remembers that, together with size, time, inode and device,
+ * and any difference means to digest it again.
+ */
+#include "bundle/store.h"
+
+#include "base/mem.h"
+
+#define MAX_RECEIPT ((size_t)64 << 20) /* bytes; 100,000 files are below */
+#define HASH_BYTES ((size_t)1 << 20)
+
+int sl_store_repo(char out[SL_TREE_PATH], const char *root, const char *repo,
+                  struct sl_err *err)
+{
+    char folder[SL_NAME_FOLDER];
+
+    sl_name_folder(folder, repo);
+    return sl_path_join(out, SL_TREE_PATH, root, folder, err);
+}
+
+int sl_store_dir(char out[SL_TREE_PATH], const char *root, const char *repo,
+                 const char *sha, struct sl_err *err)
+{
+    char folder[SL_NAME_FOLDER], rel[SL_NAME_FOLDER + 64];
+
+    sl_name_folder(folder, repo);
+    snprintf(rel, sizeof(rel), "%s/snapshots/%s", folder, sha);
+    return sl_path_join(out, SL_TREE_PATH, root, rel, err);
+}
+
+int sl_store_init(struct sl_store *s, const struct sl_places *p,
+                  struct sl_err *err)
+{
+    char dir[SL_TREE_PATH];
+
+    *s = (struct sl_store){.places = p};
+    snprintf(s->root[0], SL_TREE_PATH, "%s", p->hub);
+    if (sl_path_join(s->root[1], SL_TREE_PATH, p->own, "hub", err))
+        return SL_EARG;
+    /* The nearest folder that exists decides. */
+    snprintf(dir, sizeof(dir), "%s", p->hub);
+    while (sl_file_kind(dir) == SL_FILE_NONE) {
+        char *slash = strrchr(dir, '/');
+
+        if (!slash || slash == dir)
+            break;
+        *slash = 0;
+    }
+    s->i_write = sl_tree_can_write(dir) ? 0 : 1;
+    return 0;
+}
+
+/* ------------------------------------------------------------------ refs */
+
+static int ref_path(char out[SL_TREE_PATH], const char *root, const char *repo,
+                    const char *rev, struct sl_err *err)
+{
+    char folder[SL_NAME_FOLDER], rel[SL_NAME_FOLDER + SL_NAME_REV + 16];
+
+    sl_name_folder(folder, repo);
+    snprintf(rel, sizeof(rel), "%s/refs/%s", folder, rev);
+    return sl_path_join(out, SL_TREE_PATH, root, rel, err);
+}
+
+int sl_store_ref(const struct sl_store *s, char sha[SL_NAME_COMMIT + 1],
+                 const char *repo, const char *rev, struct sl_err *err)
+{
+    char path[SL_TREE_PATH], *text;
+    size_t n;
+
+    if (sl_name_is_hex(rev, SL_NAME_COMMIT)) {
+        snprintf(sha, SL_NAME_COMMIT + 1, "%s", rev);
+        return 0;
+    }
+    for (int k = 0; k < 2; k++) {
+        int i = k ? 1 - s->i_write : s->i_write;
+        bool ok;
+
+        if (ref_path(path, s->root[i], repo, rev, NULL) ||
+            sl_file_read(&text, &n, path, 256, NULL))
+            continue;
+        while (n > 0 && (text[n - 1] == '\n' || text[n - 1] == ' '))
+            text[--n] = 0;
+        ok = n == SL_NAME_COMMIT && sl_name_is_hex(text, SL_NAME_COMMIT);
+        if (ok)
+            snprintf(sha, SL_NAME_COMMIT + 1, "%s", text);
+        sl_file_free(text);
+        if (ok)
+            return 0;
+    }
+    return sl_fail(err, SL_ENOTFOUND, "'%s@%s' was never fetched here", repo,
+                   rev);
+}
+
+int sl_store_set_ref(const struct sl_store *s, const char *repo,
+                     const char *rev, const char *sha, struct sl_err *err)
+{
+    char path[SL_TREE_PATH], dir[SL_TREE_PATH];
+    int rc = ref_path(path, s->root[s->i_write], repo, rev, err);
+
+    if (rc || sl_name_is_hex(rev, SL_NAME_COMMIT))
+        return rc;
+    snprintf(dir, sizeof(dir), "%s", path);
+    *strrchr(dir, '/') = 0;
+    rc = sl_tree_make(dir, err);
+    return rc ? rc : sl_file_write(path, sha, strlen(sha), err);
+}
+
+/* ----------------------------------------------------------------- blobs */
+
+int sl_store_verify(const char *path, const struct sl_hub_file *f, bool *same,
+                    struct sl_err *err)
+{
+    enum sl_digest_kind kind = SL_DIGEST_SHA256;
+    char hex[SL_DIGEST_HEX + 1];
+    struct sl_digest d;
+    struct sl_map m;
+    int rc = sl_map_open(&m, path, err);
+
+    if (rc)
+        return rc;
+    *same = false;
+    if (m.len == f->size && sl_digest_kind(&kind, f->digest)) {
+        rc = sl_digest_init(&d, kind, f->size, err);
+        if (!rc) {
+            for (size_t at = 0; at < m.len; at += HASH_BYTES) {
+                size_t n = sl_min(HASH_BYTES, m.len - at);
+
+                sl_digest_add(&d, m.p + at, n);
+                sl_map_drop(&m, at, n);
+            }
+            sl_digest_take(&d, hex);
+            *same = !strcmp(hex, f->digest);
+        }
+    }
+    sl_map_close(&m);
+    return rc;
+}
+
+/* A file inside this repository's blobs, links followed once at most? */
+static bool is_blob(const char *path, const char *repo_dir, uint64_t size)
+{
+    char real[SL_TREE_PATH], dir[SL_TREE_PATH];
+    struct sl_stat st;
+    size_t n;
+
+    if (!sl_tree_stat(&st, path, true) || st.kind != SL_FILE_REGULAR ||
+        st.size != size || sl_tree_real(real, path, NULL) ||
+        sl_tree_real(dir, repo_dir, NULL))
+        return false;
+    n = strlen(dir);
+    return !strncmp(real, dir, n) && !strncmp(real + n, "/blobs/", 7) &&
+           !strchr(real + n + 7, '/');
+}
+
+/* Did a receipt see this very file with this digest? */
+static bool is_known(const struct sl_receipts *r, const char *path,
+                     const char *digest)
+{
+    struct sl_stat st;
+    json_t *receipt, *f;
+    size_t i, k;
+
+    if (!r || !sl_tree_stat(&st, path, true))
+        return false;
+    json_array_foreach(r->list, i, receipt)
+    {
+        json_array_foreach(json_object_get(receipt, "files"), k, f)
+        {
+            const char *d = json_string_value(json_object_get(f, "digest"));
+
+            if (d && !strcmp(d, digest) &&
+                json_integer_value(json_object_get(f, "inode")) ==
+                    (json_int_t)st.inode &&
+                json_integer_value(json_object_get(f, "dev")) ==
+                    (json_int_t)st.dev &&
+                json_integer_value(json_object_get(f, "mtime_ns")) ==
+                    st.mtime_ns &&
+                json_integer_value(json_object_get(f, "size")) ==
+                    (json_int_t)st.size)
+                return true;
+        }
+    }
+    return false;
+}
+
+bool sl_store_find(const struct sl_store *s, char out[SL_TREE_PATH], bool *bad,
+                   const char *repo, const struct sl_hub_file *f,
+                   struct sl_receipts *known, uint64_t *hashed)
+{
+    char dir[SL_TREE_PATH], rel[SL_DIGEST_HEX + 16], path[SL_TREE_PATH];
+    bool same = false;
+
+    snprintf(rel, sizeof(rel), "blobs/%s", f->digest);
+    for (int i = 0; i < 2; i++) {
+        struct sl_stat st;
+
+        if (sl_store_repo(dir, s->root[i], repo, NULL) ||
+            sl_path_join(path, sizeof(path), dir, rel, NULL) ||
+            !sl_tree_stat(&st, path, false))
+            continue;
+        if (is_blob(path, dir, f->size)) {
+            same = is_known(known, path, f->digest);
+            if (!same) {
+                (void)sl_store_verify(path, f, &same, NULL);
+                if (hashed)
+                    *hashed += f->size;
+            }
+        }
+        if (same) {
+            snprintf(out, SL_TREE_PATH, "%s", path);
+            return true;
+        }
+        *bad = true;
+    }
+    return false;
+}
+
+bool sl_store_leads(const char *dir, const char *path, const char *blob)
+{
+    char full[SL_TREE_PATH];
+    struct sl_stat a, b;
+
+    return !sl_path_join(full, sizeof(full), dir, path, NULL) &&
+           sl_tree_stat(&a, full, true) && sl_tree_stat(&b, blob, true) &&
+           a.inode == b.inode && a.dev == b.dev;
+}
+
+int sl_store_link(const char *root, const char *repo, const char *sha,
+                  const char *path, const char *blob, struct sl_err *err)
+{
+    char dir[SL_TREE_PATH], repo_dir[SL_TREE_PATH];
+    const char *name = strrchr(blob, '/');
+    struct sl_buf target;
+    size_t n;
+    int rc = sl_store_dir(dir, root, repo, sha, err);
+
+    if (!rc)
+        rc = sl_store_repo(repo_dir, root, repo, err);
+    if (!rc)
+        rc = sl_tree_make(dir, err);
+    if (rc)
+        return rc;
+    sl_buf_init(&target, SL_TREE_PATH);
+    n = strlen(repo_dir);
+    if (!strncmp(blob, repo_dir, n) && blob[n] == '/') {
+        sl_buf_str(&target, "../../");
+        for (const char *p = path; *p; p++)
+            if (*p == '/')
+                sl_buf_str(&target, "../");
+        sl_buf_fmt(&target, "blobs%s", name);
+    } else {
+        sl_buf_str(&target, blob); /* in the other cache */
+    }
+    rc = sl_buf_check(&target, "a link", err);
+    if (!rc)
+        rc = sl_tree_link_below(dir, path, target.p, err);
+    sl_buf_deinit(&target);
+    /* Some network and FAT file systems have no links. */
+    if (rc && rc != SL_ENOSPACE)
+        rc = sl_tree_share_below(dir, path, blob, 0644, err);
+    return rc;
+}
+
+/* -------------------------------------------------------------- receipts */
+
+static int receipts_dir(char out[SL_TREE_PATH], const struct sl_places *p,
+                        const char *repo, struct sl_err *err)
+{
+    char folder[SL_NAME_FOLDER], rel[SL_NAME_FOLDER + 16];
+
+    sl_name_folder(folder, repo);
+    snprintf(rel, sizeof(rel), "receipts/%s", folder);
+    return sl_path_join(out, SL_TREE_PATH, p->own, rel, err);
+}
+
+static int receipt_path(char out[SL_TREE_PATH], const struct sl_places *p,
+                        const char *repo, const char *sha, struct sl_err *err)
+{
+    char dir[SL_TREE_PATH], name[SL_NAME_COMMIT + 8];
+    int rc = receipts_dir(dir, p, repo, err);
+
+    snprintf(name, sizeof(name), "%.40s.json", sha);
+    return rc ? rc : sl_path_join(out, SL_TREE_PATH, dir, name, err);
+}
+
+int sl_receipts_load(struct sl_receipts *r, const struct sl_places *p,
+                     const char *repo, struct sl_err *err)
+{
+    char dir[SL_TREE_PATH], path[SL_TREE_PATH];
+    struct sl_names names = {.n = 0};
+    int rc = receipts_dir(dir, p, repo, err);
+
+    r->list = NULL;
+    if (rc)
+        return rc;
+    r->list = json_array();
+    if (!r->list)
+        return sl_fail(err, SL_ENOMEM, "no memory is left for receipts");
+    if (sl_names_list(&names, dir, NULL))
+        return 0; /* what cannot be read is not known */
+    for (size_t i = 0; i < names.n; i++) {
+        json_t *j = NULL;
+
+        if (!sl_path_join(path, sizeof(path), dir, names.name[i], NULL) &&
+            !sl_json_load(&j, path, MAX_RECEIPT, NULL))
+            json_array_append_new(r->list, j);
+    }
+    sl_names_deinit(&names);
+    return 0;
+}
+
+void sl_receipts_deinit(struct sl_receipts *r)
+{
+    json_decref(r->list);
+    r->list = NULL;
+}
+
+static json_t *receipt_file(const char *dir, const struct sl_hub_file *f)
+{
+    char path[SL_TREE_PATH];
+    struct sl_stat st;
+
+    if (sl_path_join(path, sizeof(path), dir, f->path, NULL) ||
+        !sl_tree_stat(&st, path, true))
+        return NULL;
+    return json_pack("{s:s, s:I, s:s, s:I, s:I, s:I}", "path", f->path, "size",
+                     (json_int_t)f->size, "digest", f->digest, "mtime_ns",
+                     (json_int_t)st.mtime_ns, "inode", (json_int_t)st.inode,
+                     "dev", (json_int_t)st.dev);
+}
+
+int sl_receipt_write(const struct sl_places *p, const char *repo,
+                     const char *sha, const char *dir,
+                     const struct sl_hub_list *list, struct sl_err *err)
+{
+    char path[SL_TREE_PATH], parent[SL_TREE_PATH], *text;
+    json_t *files = json_array(), *j;
+    int rc = receipt_path(path, p, repo, sha, err);
+
+    for (size_t i = 0; !rc && i < list->n; i++) {
+        json_t *f = receipt_file(dir, &list->file[i]);
+
+        if (!f || json_array_append_new(files, f))
+            rc = sl_fail(err, SL_EIO, "'%s/%s' is gone; was the cache cleaned?",
+                         dir, list->file[i].path);
+    }
+    j = rc ? NULL
+           : json_pack("{s:s, s:s, s:s, s:I, s:O}", "repo", repo, "revision",
+                       sha, "folder", dir, "when", (json_int_t)time(NULL),
+                       "files", files);
+    json_decref(files);
+    text = j ? json_dumps(j, JSON_INDENT(1)) : NULL;
+    json_decref(j);
+    if (!rc && !text)
+        rc = sl_fail(err, SL_ENOMEM, "no memory is left for a receipt");
+    if (!rc)
+        rc = receipts_dir(parent, p, repo, err);
+    if (!rc)
+        rc = sl_tree_make(parent, err);
+    if (!rc)
+        rc = sl_file_write(path, text, strlen(text), err);
+    free(text); /* jansson's own */
+    return rc;
+}
+
+/* One entry of a receipt, as the file system sees it now. */
+static int check_file(struct sl_hub_list *list, const json_t *f,
+                      const char *dir, struct sl_err *err)
+{
+    const char *path = json_string_value(json_object_get(f, "path"));
+    const char *digest = json_string_value(json_object_get(f, "digest"));
+    json_int_t size = json_integer_value(json_object_get(f, "size"));
+    enum sl_digest_kind kind;
+    char full[SL_TREE_PATH];
+    struct sl_hub_file want;
+    struct sl_stat st;
+    bool same = false;
+
+    if (!path || !digest || sl_name_path_flaw(path) ||
+        !sl_digest_kind(&kind, digest) || size < 0 ||
+        sl_path_join(full, sizeof(full), dir, path, NULL))
+        return sl_fail(err, SL_ENOTFOUND, "the receipt of '%s' is damaged",
+                       dir);
+    if (!sl_tree_stat(&st, full, true) || st.kind != SL_FILE_REGULAR)
+        return sl_fail(err, SL_EIO, "'%s' is gone", full);
+    if (st.size != (uint64_t)size)
+        return sl_fail(err, SL_EIO, "'%s' has %llu bytes and should have %lld",
+                       full, (unsigned long long)st.size, (long long)size);
+    if (json_integer_value(json_object_get(f, "mtime_ns")) != st.mtime_ns ||
+        json_integer_value(json_object_get(f, "inode")) !=
+            (json_int_t)st.inode ||
+        json_integer_value(json_object_get(f, "dev")) != (json_int_t)st.dev) {
+        want = (struct sl_hub_file){.size = (uint64_t)size};
+        snprintf(want.digest, sizeof(want.digest), "%s", digest);
+        if (sl_store_verify(full, &want, &same, err) || !same)
+            return sl_fail(err, SL_EIO, "'%s' was changed", full);
+    }
+    return sl_hub_list_add(list, path, (uint64_t)size, digest, err);
+}
+
+int sl_receipt_check(const struct sl_places *p, char dir[SL_TREE_PATH],
+                     struct sl_hub_list *list, const char *repo,
+                     const char *sha, struct sl_err *err)
+{
+    struct sl_hub_list l = {.n = 0};
+    char path[SL_TREE_PATH];
+    const char *folder;
+    json_t *j = NULL, *f;
+    size_t i;
+    int rc = receipt_path(path, p, repo, sha, err);
+
+    if (!rc && sl_json_load(&j, path, MAX_RECEIPT, NULL))
+        return sl_fail(err, SL_ENOTFOUND,
+                       "'%s' at commit %.12s was not verified here", repo, sha);
+    folder = json_string_value(json_object_get(j, "folder"));
+    if (!rc && (!folder || strlen(folder) >= SL_TREE_PATH))
+        rc = sl_fail(err, SL_ENOTFOUND, "the receipt '%s' is damaged", path);
+    if (!rc)
+        snprintf(dir, SL_TREE_PATH, "%s", folder);
+    json_array_foreach(json_object_get(j, "files"), i, f)
+    {
+        if (!rc)
+            rc = check_file(&l, f, dir, err);
+    }
+    json_decref(j);
+    if (rc || !list) {
+        sl_hub_list_deinit(&l);
+        return rc;
+    }
+    *list = l;
+    return 0;
+}

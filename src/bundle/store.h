@@ -1,0 +1,89 @@
+/* bundle/store.h - the files of repositories on this machine
+ *
+ * Files lie in the cache that other programs of the ecosystem use too, so its
+ * layout is a contract:
+ *
+ *     models--OWNER--NAME/blobs/DIGEST
+ *                        /snapshots/COMMIT/PATH -> ../../blobs/DIGEST
+ *                        /refs/main              the commit, 40 digits
+ *     .locks/models--OWNER--NAME/DIGEST.lock
+ *
+ * A cache that may not be written to is read, and new files go to a cache of
+ * our own with the same layout. A snapshot may be half filled (others do that
+ * too), so only a receipt says "complete": what was verified, and what the file
+ * system said about each file then.
+ */
+#ifndef SL_BUNDLE_STORE_H
+#define SL_BUNDLE_STORE_H
+
+#include "bundle/hub.h"
+#include "bundle/places.h"
+
+struct sl_store {
+    const struct sl_places *places;
+    char root[2][SL_TREE_PATH]; /* where to look: the shared cache, our own */
+    int i_write;                /* which of them takes new files */
+};
+
+/* Decide where new files go. Makes no folder. */
+int sl_store_init(struct sl_store *s, const struct sl_places *p,
+                  struct sl_err *err);
+
+/* root/models--OWNER--NAME */
+int sl_store_repo(char out[SL_TREE_PATH], const char *root, const char *repo,
+                  struct sl_err *err);
+
+/* root/models--.../snapshots/COMMIT */
+int sl_store_dir(char out[SL_TREE_PATH], const char *root, const char *repo,
+                 const char *sha, struct sl_err *err);
+
+/* The commit that a branch or tag had when it was last resolved here. A commit
+ * is itself. SL_ENOTFOUND when nobody resolved it. */
+int sl_store_ref(const struct sl_store *s, char sha[SL_NAME_COMMIT + 1],
+                 const char *repo, const char *rev, struct sl_err *err);
+int sl_store_set_ref(const struct sl_store *s, const char *repo,
+                     const char *rev, const char *sha, struct sl_err *err);
+
+/* A file of this repository with this digest and size: where it lies. Verified
+ * once, by a receipt or now; *bad when one is there and is damaged. False when
+ * there is none. `hashed` counts bytes that were read for it (may be NULL). */
+struct sl_receipts;
+bool sl_store_find(const struct sl_store *s, char out[SL_TREE_PATH], bool *bad,
+                   const char *repo, const struct sl_hub_file *f,
+                   struct sl_receipts *known, uint64_t *hashed);
+
+/* Does the snapshot `dir` lead to `blob` under this path? */
+bool sl_store_leads(const char *dir, const char *path, const char *blob);
+
+/* Make the snapshot below `root` lead to `blob`. */
+int sl_store_link(const char *root, const char *repo, const char *sha,
+                  const char *path, const char *blob, struct sl_err *err);
+
+/* Digest of a whole file equals f's, and so does the size? */
+int sl_store_verify(const char *path, const struct sl_hub_file *f, bool *same,
+                    struct sl_err *err);
+
+/* ------------------------------------------------------------- receipts */
+
+/* What is known about a repository: every receipt of it. */
+struct sl_receipts {
+    json_t *list; /* array of receipts; owned */
+};
+
+int sl_receipts_load(struct sl_receipts *r, const struct sl_places *p,
+                     const char *repo, struct sl_err *err);
+void sl_receipts_deinit(struct sl_receipts *r);
+
+/* Write that the files of `list` in the snapshot `dir` are verified. */
+int sl_receipt_write(const struct sl_places *p, const char *repo,
+                     const char *sha, const char *dir,
+                     const struct sl_hub_list *list, struct sl_err *err);
+
+/* The snapshot of this commit, complete and unchanged since it was verified:
+ * 0 with its folder and the files. SL_ENOTFOUND when there is no receipt,
+ * SL_EIO when a file is gone or changed; the message names it. */
+int sl_receipt_check(const struct sl_places *p, char dir[SL_TREE_PATH],
+                     struct sl_hub_list *list, const char *repo,
+                     const char *sha, struct sl_err *err);
+
+#endif

@@ -1,0 +1,349 @@
+/* cli/ready.c - what a user calls a model -> a folder; see ready.h */
+#include "cli/ready.h"
+
+#include <stdatomic.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/term.h"
+#include "bundle/setting.h"
+#include "cli/verb.h"
+#include "sluice/sluice.h"
+
+extern char **environ;
+
+static atomic_bool interrupted; /* set by the signal handler */
+
+static void on_interrupt(void *ctx)
+{
+    (void)ctx;
+    atomic_store_explicit(&interrupted, true, memory_order_relaxed);
+}
+
+void sl_cli_catch_interrupt(bool on)
+{
+    sl_term_on_interrupt(on ? on_interrupt : NULL, NULL);
+}
+
+static bool is_cancelled(void *ctx)
+{
+    (void)ctx;
+    return atomic_load_explicit(&interrupted, memory_order_relaxed);
+}
+
+/* ------------------------------------------------------------- terminal */
+
+static const char *const phase_name[SL_N_PULL_PHASE] = {"resolve", "plan",
+                                                        "download", "install"};
+
+void sl_cli_ready_end(struct sl_cli_ready *r)
+{
+    sl_bars_end(&r->bars);
+    if (r->phase >= 0 && r->say_phases)
+        sl_note("sluice: %s: %.1f s\n", phase_name[r->phase],
+                sl_clock_s(r->phase_ns, sl_clock_ns()));
+    r->phase = -1;
+}
+
+static void on_phase(void *ctx, enum sl_pull_phase p)
+{
+    struct sl_cli_ready *r = ctx;
+
+    if (r->phase == (int)p)
+        return;
+    sl_cli_ready_end(r);
+    r->phase = (int)p;
+    r->phase_ns = sl_clock_ns();
+    if (p == SL_PULL_DOWNLOAD)
+        sl_bars_init(&r->bars);
+}
+
+static void on_plan(void *ctx, const struct sl_pull_plan *p)
+{
+    struct sl_cli_ready *r = ctx;
+    char all[SL_CLI_BYTES_LEN], miss[SL_CLI_BYTES_LEN], old[SL_CLI_BYTES_LEN],
+        room[SL_CLI_BYTES_LEN];
+
+    sl_bars_end(&r->bars);
+    sl_cli_bytes(all, p->bytes);
+    sl_cli_bytes(miss, p->missing);
+    sl_cli_bytes(old, p->resumed);
+    sl_cli_bytes(room, p->free);
+    if (p->n_missing == 0)
+        sl_note("sluice: %s@%.12s: %zu files, %s, all here\n", p->repo, p->sha,
+                p->n_file, all);
+    else
+        sl_note("sluice: %s@%.12s: %zu files, %s; to fetch: %zu, %s%s%s; %s "
+                "free\n",
+                p->repo, p->sha, p->n_file, all, p->n_missing, miss,
+                p->resumed ? ", goes on after " : "", p->resumed ? old : "",
+                room);
+}
+
+static void on_step(void *ctx, const struct sl_fetch_step *s)
+{
+    struct sl_cli_ready *r = ctx;
+
+    sl_bars_step(&r->bars, s);
+}
+
+static void on_note(void *ctx, const char *text)
+{
+    struct sl_cli_ready *r = ctx;
+
+    sl_bars_end(&r->bars);
+    sl_note("sluice: %s\n", text);
+}
+
+/* Before the weights come: what is this? */
+static int on_check(void *ctx, const char *dir, struct sl_err *err)
+{
+    char *text = NULL;
+    int rc = sl_inspect(&text, dir, err);
+
+    (void)ctx;
+    sl_free(text);
+    return rc;
+}
+
+void sl_cli_pull_opts(struct sl_pull_opts *po, struct sl_cli_ready *r,
+                      const struct sl_opts *o)
+{
+    r->phase = -1;
+    sl_bars_init(&r->bars);
+    *po = (struct sl_pull_opts){.places = &r->places,
+                                .how = SL_PULL_HERE,
+                                .update = o->value[SL_OPT_UPDATE].i,
+                                .profile = o->value[SL_OPT_PROFILE].s,
+                                .agent = "sluice/" SL_VERSION,
+                                .phase = on_phase,
+                                .plan = on_plan,
+                                .step = on_step,
+                                .note = on_note,
+                                .cancelled = is_cancelled,
+                                .check = on_check,
+                                .ctx = r};
+}
+
+int sl_cli_places(struct sl_places *p, const struct sl_opts *o,
+                  struct sl_err *err)
+{
+    int rc = sl_places_init(p, environ, err);
+
+    if (rc)
+        return rc;
+    if (o->value[SL_OPT_OFFLINE].i)
+        p->offline = true;
+    if (o->value[SL_OPT_CACHE_DIR].s &&
+        snprintf(p->hub, sizeof(p->hub), "%s", o->value[SL_OPT_CACHE_DIR].s) >=
+            (int)sizeof(p->hub))
+        return sl_fail(err, SL_EARG, "--cache-dir is too long");
+    if (o->value[SL_OPT_TOKEN_FILE].s)
+        rc = sl_places_token(p, o->value[SL_OPT_TOKEN_FILE].s, err);
+    return rc;
+}
+
+/* -------------------------------------------------------------- bundles */
+
+/* Parsers and a template that the bundle names are options, too. */
+static int add_capabilities(struct sl_cli_ready *r, struct sl_opts *o,
+                            struct sl_err *err)
+{
+    static const char *const key[] = {"tool_call_parser", "reasoning_parser"};
+    const json_t *c = json_object_get(r->hub.manifest.json, "capabilities");
+    const char *template =
+        json_string_value(json_object_get(c, "chat_template"));
+    int rc = 0;
+
+    for (size_t i = 0; o->verb == SL_VERB_SERVE && i < SL_COUNTOF(key); i++) {
+        json_t *v = json_object_get(c, key[i]);
+
+        if (v && json_object_set(r->flat, key[i], v))
+            return sl_fail(err, SL_ENOMEM, "no memory is left");
+    }
+    if (template && strcmp(template, "weights")) {
+        rc = sl_path_join(r->template, sizeof(r->template), r->hub.install.dir,
+                          template, err);
+        if (!rc && json_object_set_new(r->flat, "chat_template",
+                                       json_string(r->template)))
+            rc = sl_fail(err, SL_ENOMEM, "no memory is left");
+    }
+    if (!rc)
+        rc = sl_opts_profile(o, r->flat, err);
+    return rc == SL_EARG ? sl_fail(err, SL_EUNSUP,
+                                   "the bundle asks for something that this "
+                                   "version cannot do: %s",
+                                   (err ? *err : (struct sl_err){0}).msg)
+                         : rc;
+}
+
+/* Sampling that the bundle recommends: options of 'run'; a server gets them by
+ * sl_cli_sampling. */
+static int add_sampling(struct sl_cli_ready *r, struct sl_opts *o,
+                        struct sl_err *err)
+{
+    json_t *s = json_object_get(r->hub.manifest.json, "sampling"), *v;
+    const char *key, *source = json_string_value(json_object_get(s, "source"));
+    json_t *known;
+    int rc = 0;
+
+    if (o->verb != SL_VERB_RUN || (source && strcmp(source, "bundle")))
+        return 0;
+    known = json_object();
+    json_object_foreach(s, key, v)
+    {
+        if (strcmp(key, "source") && json_object_set(known, key, v))
+            rc = sl_fail(err, SL_ENOMEM, "no memory is left");
+    }
+    if (!rc)
+        rc = sl_opts_profile(o, known, err); /* numbers: nothing is borrowed */
+    json_decref(known);
+    return rc;
+}
+
+static int add_names(struct sl_cli_ready *r)
+{
+    const json_t *model = json_object_get(r->hub.manifest.json, "model");
+    json_t *v;
+    size_t i, n;
+
+    n = (size_t)snprintf(r->names, sizeof(r->names), "%s",
+                         sl_manifest_str(&r->hub.manifest, "model", "id"));
+    json_array_foreach(json_object_get(model, "aliases"), i, v)
+    {
+        if (n < sizeof(r->names))
+            n += (size_t)snprintf(r->names + n, sizeof(r->names) - n, ",%s",
+                                  json_string_value(v));
+    }
+    return 0;
+}
+
+/* A bundle's manifest -> options, names, and a lock on its files. */
+static int apply_bundle(struct sl_cli_ready *r, struct sl_opts *o,
+                        struct sl_err *err)
+{
+    const struct sl_manifest *m = &r->hub.manifest;
+    const char *want = o->value[SL_OPT_PROFILE].s;
+    char lock[SL_TREE_PATH + 8];
+    int rc = sl_manifest_profile_name(&r->profile_name, m, want, err);
+
+    if (!rc && want && strcmp(want, r->profile_name))
+        sl_note("sluice: profile '%s' is called '%s' now\n", want,
+                r->profile_name);
+    if (!rc)
+        rc = sl_manifest_profile(&r->profile, m, r->profile_name, err);
+    if (!rc)
+        rc = sl_setting_requires(r->profile, r->profile_name,
+                                 o->value[SL_OPT_FORCE].i, err);
+    if (!rc)
+        rc = sl_setting_apply(&r->flat, o, r->profile, r->profile_name, err);
+    if (!rc)
+        rc = add_capabilities(r, o, err);
+    if (!rc)
+        rc = add_sampling(r, o, err);
+    if (!rc)
+        rc = add_names(r);
+    if (rc)
+        return rc;
+    snprintf(lock, sizeof(lock), "%s.json", r->hub.install.dir);
+    return sl_lockfile_take(&r->in_use, lock, SL_LOCK_SHARED, 1000,
+                            r->hub.install.name, NULL, err);
+}
+
+/* ------------------------------------------------------------- resolving */
+
+static bool is_installed(const struct sl_cli_ready *r, const char *name)
+{
+    struct sl_install i;
+
+    return !sl_install_get(&i, &r->places, name, NULL);
+}
+
+static int get_from_hub(struct sl_cli_ready *r, struct sl_opts *o,
+                        enum sl_cli_want want, const char *name,
+                        struct sl_err *err)
+{
+    struct sl_pull_opts po;
+    struct sl_target t;
+    int rc;
+
+    sl_cli_pull_opts(&po, r, o);
+    po.weights = true;
+    po.small = want == SL_WANT_SMALL;
+    if (po.small)
+        po.plan = NULL;
+    r->say_phases = o->verb == SL_VERB_SERVE;
+    sl_cli_catch_interrupt(true);
+    if (sl_target_is(name)) {
+        rc = sl_target_parse(&t, name, err);
+        if (!rc)
+            rc = sl_pull(&r->hub, &t, &po, err);
+    } else {
+        rc = sl_pull_installed(&r->hub, name, &po, err);
+    }
+    sl_cli_catch_interrupt(false);
+    sl_cli_ready_end(r);
+    if (rc)
+        return rc;
+    r->from_hub = true;
+    snprintf(r->names, sizeof(r->names), "%s", r->hub.repo);
+    if (*r->hub.file)
+        rc = sl_path_join(r->path, sizeof(r->path), r->hub.dir, r->hub.file,
+                          err);
+    else
+        snprintf(r->path, sizeof(r->path), "%s", r->hub.dir);
+    if (!rc && r->hub.has_bundle && want == SL_WANT_ALL)
+        rc = apply_bundle(r, o, err);
+    return rc;
+}
+
+int sl_cli_ready_init(struct sl_cli_ready *r, struct sl_opts *o,
+                      enum sl_cli_want want, uint32_t *n_used,
+                      struct sl_err *err)
+{
+    const struct sl_opt_value *v = &o->value[SL_OPT_MODEL];
+    const char *name = v->s;
+    int rc;
+
+    *r = (struct sl_cli_ready){.phase = -1, .in_use = {.fd = -1}};
+    *n_used = 0;
+    if (v->from != SL_FROM_LINE && o->n_arg > 0) {
+        name = o->arg[0];
+        *n_used = 1;
+    }
+    if (!name || !*name)
+        return sl_fail(err, SL_EARG,
+                       "no model is named; name a checkpoint folder, a model "
+                       "on a hub as ORG/NAME, or 'demo' for the embedded one");
+    if (!strcmp(name, "demo") || sl_file_kind(name) != SL_FILE_NONE)
+        return sl_cli_folder(r->path, name, err);
+    rc = sl_cli_places(&r->places, o, err);
+    if (rc)
+        return rc;
+    if (sl_target_is(name) || is_installed(r, name))
+        return get_from_hub(r, o, want, name, err);
+    return sl_cli_folder(r->path, name, err);
+}
+
+int sl_cli_model(char path[SL_TREE_PATH], const struct sl_opts *o,
+                 uint32_t *n_used, struct sl_err *err)
+{
+    struct sl_opts opts = *o;
+    struct sl_cli_ready r;
+    int rc = sl_cli_ready_init(&r, &opts, SL_WANT_WEIGHTS, n_used, err);
+
+    if (!rc)
+        memcpy(path, r.path, sizeof(r.path));
+    sl_cli_ready_deinit(&r);
+    return rc;
+}
+
+void sl_cli_ready_deinit(struct sl_cli_ready *r)
+{
+    sl_lockfile_give(&r->in_use);
+    json_decref(r->flat);
+    json_decref(r->profile);
+    r->flat = r->profile = NULL;
+    if (r->from_hub)
+        sl_ready_deinit(&r->hub);
+}

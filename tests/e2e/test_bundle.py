@@ -1,0 +1,360 @@
+#!/usr/bin/env python3
+"""From a name to an answer: bundles and plain checkpoints, out of a local hub,
+with the embedded model. Set SLUICE_TEST_KILLS to kill more often."""
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from e2e import SLUICE, Run, check, done, test
+from hub import Hub, Repo, git_sha1, sha256
+from hub import LFS_BYTES
+
+DEMO = pathlib.Path("models/demo")
+KILLS = int(os.environ.get("SLUICE_TEST_KILLS", "4"))
+ASK = ["What is 2 + 3?", "--max-tokens", "4", "--seed", "1", "--threads", "2",
+       "--no-pin", "--temperature", "0"]
+HUB = Hub()
+
+
+def demo_files():
+    names = ("config.json", "tokenizer.json", "tokenizer_config.json",
+             "generation_config.json", "chat_template.jinja",
+             "model.safetensors")
+    return {n: (DEMO / n).read_bytes() for n in names}
+
+
+def listed(data):
+    out = []
+    for path in sorted(data):
+        e = {"path": path, "size": len(data[path])}
+        if len(data[path]) > LFS_BYTES:
+            e["sha256"] = sha256(data[path])
+        else:
+            e["git_sha1"] = git_sha1(data[path])
+        out.append(e)
+    return out
+
+
+def manifest(_w, **change):
+    """A published bundle of the embedded model."""
+    m = {
+        "schema_version": "1.0", "kind": "native", "name": "demo-bundle",
+        "license": "Apache-2.0",
+        "model": {"id": "t/demo", "aliases": ["tiny"],
+                  "architecture": "qwen3_5", "context_length": 32768},
+        "weights": {"repo": _w.name, "revision": _w.sha(),
+                    "files": listed(_w.files)},
+        "engine": {"name": "sluice", "min_version": "0.0.1"},
+        "serve": {"engine": {"max_model_len": 512},
+                  "requires": {"backend": ["cpu"], "cores": 1}},
+        "profiles": {"spec-decode": {"spec": {"speculate": "all"}},
+                     "plain": {"spec": {"speculate": "off"},
+                               "engine": {"max_num_seqs": 2}}},
+        "default_profile": "spec-decode",
+        "renamed_profiles": {"fast": "spec-decode"},
+        "sampling": {"temperature": 0.5, "source": "bundle"},
+        "built": {"tool": "sluice", "tool_version": "0.1.0"},
+    }
+    m.update(change)
+    return m
+
+
+def bundle(_name, _w, **change):
+    m = manifest(_w, **change)
+    data = {"README.md": b"# demo\n"}
+    m["files"] = [{"path": p, "size": len(d), "sha256": sha256(d),
+                   "mode": "0644"} for p, d in sorted(data.items())]
+    data["serve_bundle.json"] = json.dumps(m, indent=1).encode()
+    data[".gitattributes"] = b"* text\n"
+    return HUB.add(Repo(_name, data))
+
+
+WEIGHTS = HUB.add(Repo("t/demo-weights", demo_files()))
+BUNDLE = bundle("t/demo-bundle", WEIGHTS)
+
+
+class Home:
+    def __init__(self):
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="sluice-home-"))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *a):
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    def run(self, *argv, **env):
+        return Run(*argv, env=HUB.env(self.dir, **env))
+
+    def start(self, *argv, **env):
+        full = {k: v for k, v in os.environ.items()
+                if not k.startswith("SLUICE_")}
+        full.update(HUB.env(self.dir, **env))
+        return subprocess.Popen([SLUICE, *argv], env=full,
+                                stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def snapshot(self, repo):
+        return (self.dir / "hf/hub" / ("models--" + repo.name.replace("/", "--"))
+                / "snapshots" / repo.sha())
+
+
+def want():
+    r = Run("run", str(DEMO), *ASK)
+    check(r.rc == 0, r)
+    return r.out
+
+
+WANT = want()
+
+
+@test
+def bundle_to_first_token():
+    with Home() as h:
+        r = h.run("run", "t/demo-bundle", *ASK)
+        check(r.rc == 0 and r.out == WANT, r)
+        # And again: only one question is asked, whether there is a newer one.
+        before = len(HUB.log)
+        r = h.run("run", "t/demo-bundle", *ASK)
+        check(r.rc == 0 and r.out == WANT, r)
+        check(len(HUB.log) == before + 1, HUB.log[before:])
+        # By the name it was installed under, and without a network.
+        r = h.run("run", "demo-bundle", *ASK, HF_HUB_OFFLINE="1")
+        check(r.rc == 0 and r.out == WANT and len(HUB.log) == before + 1, r)
+
+
+@test
+def checkpoint_to_first_token():
+    with Home() as h:
+        r = h.run("run", "t/demo-weights", *ASK)
+        check(r.rc == 0 and r.out == WANT, r)
+        r = h.run("run", "t/demo-weights", *ASK, HF_HUB_OFFLINE="1")
+        check(r.rc == 0 and r.out == WANT, r)
+
+
+@test
+def served_bundle():
+    """Its profile, its names; the command line wins."""
+    with Home() as h:
+        p = h.start("serve", "t/demo-bundle", "--port", "0", "--threads", "2",
+                    "--no-pin", "--profile", "plain", "--max-num-seqs", "3")
+        log, port = "", None
+        for raw in p.stderr:
+            log += raw.decode()
+            if "listening on" in log and port is None:
+                port = int(log.split("127.0.0.1:")[1].split()[0])
+            if "sluice: ready" in log:
+                break
+        check("512 tokens of context" in log, log)
+        for phase in ("resolve", "plan", "download", "install"):
+            check(f"sluice: {phase}: " in log, log)
+        import http.client
+        c = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        c.request("GET", "/v1/models")
+        names = [m["id"] for m in json.loads(c.getresponse().read())["data"]]
+        check(names == ["t/demo", "tiny"], names)
+        p.send_signal(signal.SIGTERM)
+        check(p.wait(60) == 0, p.stderr.read())
+
+
+@test
+def profiles():
+    with Home() as h:
+        r = h.run("run", "t/demo-bundle", *ASK, "--profile", "slow")
+        check(r.rc == 2 and "choose one of spec-decode, plain" in r.err, r)
+        r = h.run("run", "t/demo-bundle", *ASK, "--profile", "fast")
+        check(r.rc == 0 and "'fast' is called 'spec-decode' now" in r.err, r)
+
+
+@test
+def what_this_machine_cannot_do():
+    cases = [
+        ("t/cores", {"serve": {"requires": {"cores": 100000}}}, 3,
+         "needs 100000 cores"),
+        ("t/split", {"serve": {"mode": "split"}}, 3,
+         "splits prefill and decode"),
+        ("t/newer", {"engine": {"name": "sluice", "min_version": "9.0.0"}}, 3,
+         "needs version 9.0.0"),
+        ("t/older", {"engine": {"name": "sluice", "min_version": "0.0.1",
+                                "max_version": "0.0.2"}}, 3,
+         "for versions before 0.0.2"),
+        ("t/zero", {"x_a": 1, "model": {"id": "t/demo",
+                                        "architecture": "qwen3_5",
+                                        "context_length": 512},
+                    "serve": {}, "profiles": {"p": {}}, "default_profile": "p",
+                    "renamed_profiles": {},
+                    "weights": {"repo": WEIGHTS.name, "revision": "0" * 40,
+                                "files": listed(WEIGHTS.files)}}, 5,
+         "'weights.revision' is zero"),
+    ]
+    for name, change, rc, word in cases:
+        bundle(name, WEIGHTS, **change)
+        with Home() as h:
+            r = h.run("run", name, *ASK)
+            check(r.rc == rc and word in r.err, r)
+    with Home() as h:
+        r = h.run("run", "t/cores", *ASK, "--force")
+        check(r.rc == 0 and r.out == WANT, r)
+        r = h.run("pull", "t/cores")
+        check(r.rc == 0 and "warning: profile" in r.err, r)
+
+
+@test
+def hostile_bundles():
+    b = bundle("t/extra", WEIGHTS)
+    b.files["evil.py"] = b"import os\n"
+    b = bundle("t/changed", WEIGHTS)
+    b.files["README.md"] = b"# DEMO\n"
+    other = listed(WEIGHTS.files)
+    other[0]["size"] += 1
+    bundle("t/otherweights", WEIGHTS, weights={
+        "repo": WEIGHTS.name, "revision": WEIGHTS.sha(), "files": other})
+    for name, word in (("t/extra", "'evil.py', which its manifest does not"),
+                       ("t/changed", "was changed"),
+                       ("t/otherweights", "another size or digest")):
+        with Home() as h:
+            r = h.run("run", name, *ASK)
+            check(r.rc == 5 and word in r.err, r)
+            check(not list(h.dir.rglob("evil.py")), r)
+            check("current" not in [p.name for p in h.dir.rglob("*")] or
+                  name != "t/extra", r)
+
+
+@test
+def pinned_digest():
+    d = sha256(BUNDLE.files["serve_bundle.json"])
+    with Home() as h:
+        r = h.run("pull", f"t/demo-bundle#sha256:{d}")
+        check(r.rc == 0, r)
+        r = h.run("pull", f"t/demo-bundle#sha256:{'0' * 64}")
+        check(r.rc == 5 and "was asked for" in r.err, r)
+
+
+@test
+def foreign_bundles():
+    for version, tool in (("3", "tt-kernel"), ("4", "tt-kernel"),
+                          ("5", "tt-model"), ("5.1", "tt-model"),
+                          ("6", "tt-model")):
+        name = f"t/foreign{version.replace('.', '-')}"
+        path = "tt_kernel_manifest.json" if version in "34" else \
+            "serve_bundle.json"
+        HUB.add(Repo(name, {path: b'{"schema_version": %s}' %
+                            version.encode()}))
+        with Home() as h:
+            r = h.run("run", name, *ASK)
+            check(r.rc == 3 and f"is a bundle of {tool}" in r.err, r)
+
+
+@test
+def freshness():
+    """What is installed serves; that there is newer is said; --update."""
+    w = HUB.add(Repo("t/fresh-weights", demo_files()))
+    b = bundle("t/fresh", w, name="fresh")
+    old = b.sha()
+    with Home() as h:
+        check(h.run("pull", "t/fresh", "--with-weights").rc == 0, "pull")
+        m = json.loads(b.files["serve_bundle.json"])
+        m["title"] = "new"
+        b.change("serve_bundle.json", json.dumps(m).encode())
+        r = h.run("run", "t/fresh", *ASK)
+        check(r.rc == 0 and r.out == WANT and
+              f"commit {old[:12]} is here and the hub has {b.sha()[:12]}"
+              in r.err, r)
+        r = h.run("run", "t/fresh", *ASK, HF_ENDPOINT="http://127.0.0.1:1")
+        check(r.rc == 0 and "not checked for a newer version" in r.err, r)
+        r = h.run("run", f"t/fresh@{old}", *ASK)
+        check(r.rc == 0 and "hub has" not in r.err, r)
+        r = h.run("run", "t/fresh", *ASK, "--update")
+        check(r.rc == 0 and "is here and the hub has" not in r.err, r)
+        r = h.run("run", "t/fresh", *ASK)
+        check(r.rc == 0 and "hub has" not in r.err, r)
+        gens = [p.name for p in
+                (h.dir / "data/sluice/bundles/fresh").glob("gen-*/")]
+        check(len(gens) == 2, gens)
+        r = h.run("run", "t/fresh@" + "9" * 40, *ASK)
+        check(r.rc == 4, r)
+
+
+@test
+def drafter_of_its_own():
+    """A profile's drafter is part of the plan; a missing licence is told before
+    anything is fetched."""
+    d = HUB.add(Repo("t/drafter", {"model.safetensors": b"d" * 5000}))
+    bundle("t/drafted", WEIGHTS, name="drafted",
+           drafters=[{"id": "block", "role": "dflash", "repo": d.name,
+                      "revision": d.sha(), "files": listed(d.files)}],
+           profiles={"p": {"spec": {"draft_model": "block"}}, "plain": {}},
+           default_profile="p", renamed_profiles={})
+    with Home() as h:
+        r = h.run("pull", "t/drafted", "--with-weights")
+        check(r.rc == 0 and "t/drafter@" in r.err, r)
+        check((h.snapshot(d) / "model.safetensors").exists(), r)
+    with Home() as h:
+        r = h.run("pull", "t/drafted", "--with-weights", "--profile", "plain")
+        check(r.rc == 0 and "t/drafter@" not in r.err, r)
+    gated = HUB.add(Repo("t/gated-weights", demo_files(), "gated"))
+    bundle("t/behind", gated, name="behind")
+    with Home() as h:
+        r = h.run("run", "t/behind", *ASK)
+        check(r.rc == 4 and "accept its licence" in r.err, r)
+        check(not (h.dir / "data/sluice/bundles").exists(), r)
+
+
+@test
+def two_at_once():
+    w = HUB.add(Repo("t/two-weights", demo_files(), pace=0.002))
+    bundle("t/two", w, name="two")
+    with Home() as h:
+        both = [h.start("run", "t/two", *ASK) for _ in range(2)]
+        for p in both:
+            out, err = p.communicate(timeout=120)
+            check(p.returncode == 0 and out.decode() == WANT, err)
+        got = HUB.asked("t/two-weights", "storage")
+        check(len(got) == len({r[2] for r in got}), "one download for both")
+
+
+@test
+def killed_at_random():
+    """Killed anywhere, started again each time: in the end the model answers,
+    nothing is damaged, and little is fetched twice."""
+    seed = int(os.environ.get("SEED", "7"))
+    rng = random.Random(seed)
+    beside = rng.randbytes(3 << 20)
+    files = dict(demo_files(), **{"drafter/extra.json": b"{}"})
+    for name in ("t/killed", "t/killed-plain"):
+        w = HUB.add(Repo(name + "-weights", files, pace=0.004))
+        if name == "t/killed":
+            w.files["notes.txt"] = beside
+            bundle(name, w, name="killed")
+            target = name
+        else:
+            target = w.name
+        total = sum(len(d) for d in w.files.values())
+        with Home() as h:
+            start = HUB.served
+            kills = 0
+            while kills < KILLS // 2:
+                p = h.start("run", target, *ASK)
+                time.sleep(rng.uniform(0.02, 0.5))
+                p.kill()
+                p.communicate()
+                kills += 1
+            r = h.run("run", target, *ASK)
+            check(r.rc == 0 and r.out == WANT, (seed, r))
+            again = HUB.served - start - total
+            check(again <= (kills + 1) << 20, (seed, again, kills))
+            for blob in h.dir.rglob("blobs/*"):
+                data = blob.read_bytes()
+                check(blob.name in (sha256(data), git_sha1(data)), blob)
+            check(not list(h.dir.rglob("*.part")), list(h.dir.rglob("*.part")))
+
+
+if __name__ == "__main__":
+    done()
