@@ -1,11 +1,11 @@
-/* cli/model.c - from what a user calls a model to the folder that is opened
+/* cli/model.c - from what a user calls a model to what is opened
  *
  *   demo        the embedded model: beside the source tree while developing,
  *               under share/ when installed; both are looked for from where the
  *               program lies, so that a tree can be moved
  *   DIR         a checkpoint folder
  *   x/config.json   its folder
- *   x.gguf      not yet; said so
+ *   x.gguf      a GGUF file, or any part of a set
  *
  * Names of a hub and of bundles: cli/ready.c.
  */
@@ -62,28 +62,30 @@ static bool folder_of_config(char path[SL_CLI_PATH], const char *name)
     return true;
 }
 
+static int copy_path(char path[SL_CLI_PATH], const char *name,
+                     struct sl_err *err)
+{
+    if (strlen(name) >= SL_CLI_PATH)
+        return sl_fail(err, SL_EARG, "the path '%.100s...' is too long", name);
+    snprintf(path, SL_CLI_PATH, "%s", name);
+    return 0;
+}
+
 int sl_cli_folder(char path[SL_CLI_PATH], const char *name, struct sl_err *err)
 {
     if (!strcmp(name, "demo") && sl_file_kind(name) == SL_FILE_NONE)
         return find_demo(path, err);
     switch (sl_file_kind(name)) {
     case SL_FILE_DIR:
-        if (strlen(name) >= SL_CLI_PATH)
-            return sl_fail(err, SL_EARG, "the path '%.100s...' is too long",
-                           name);
-        snprintf(path, SL_CLI_PATH, "%s", name);
-        return 0;
+        return copy_path(path, name, err);
     case SL_FILE_REGULAR:
         if (folder_of_config(path, name))
             return 0;
         if (ends_with(name, ".gguf"))
-            return sl_fail(err, SL_EUNSUP,
-                           "'%.300s': this version does not read GGUF files "
-                           "yet; name the checkpoint folder it was made from",
-                           name);
+            return copy_path(path, name, err);
         return sl_fail(err, SL_EARG,
                        "'%.300s' is a file; name the folder of a checkpoint, "
-                       "with its config.json",
+                       "with its config.json, or a .gguf file",
                        name);
     case SL_FILE_OTHER:
         return sl_fail(err, SL_EARG, "'%.300s' is neither a folder nor a file",
@@ -93,6 +95,7 @@ int sl_cli_folder(char path[SL_CLI_PATH], const char *name, struct sl_err *err)
     }
     return sl_fail(err, SL_ENOTFOUND,
                    "there is no folder '%.300s'; name a checkpoint folder, a "
-                   "model on a hub as ORG/NAME, or 'demo' for the embedded one",
+                   ".gguf file, a model on a hub as ORG/NAME, or 'demo' for "
+                   "the embedded one",
                    name);
 }

@@ -4,8 +4,9 @@
 
 #include "base/mem.h"
 #include "base/term.h"
+#include "engine/convert.h"
 #include "text/detokenize.h"
-#include "text/tokenizer_json.h"
+#include "text/tokenize.h"
 
 /* The ids that are printed may be as many as the text has bytes. */
 #define MAX_PRINT ((size_t)1 << 30) /* bytes */
@@ -87,7 +88,7 @@ static int encode(const struct sl_opts *o, const char *path, const char *text,
     struct sl_tokenizer *t = NULL;
     struct sl_encoder *e = NULL;
     struct sl_ids ids;
-    int rc = sl_tokenizer_load(&t, path, err);
+    int rc = sl_convert_tokenizer(&t, path, err);
 
     sl_ids_init(&ids, SL_TOKENIZE_MAX_TEXT);
     if (!rc)

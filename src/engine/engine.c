@@ -13,12 +13,10 @@
 #include "base/mem.h"
 #include "engine/gen.h"
 #include "engine/schedule.h"
-#include "text/tokenizer_json.h"
 
 #define DEFAULT_SEQS 32    /* as llama-server and vLLM users expect */
 #define DRAFT_LOGITS 32    /* rows of logits for drafts, of all sequences */
 #define DEFAULT_ROWS 512   /* of a step; chosen, not measured */
-#define MAX_GENERATION_CONFIG ((size_t)1 << 20)
 #define MAX_TEMPLATE ((size_t)16 << 20)
 #define TURN "<|im_start|>" /* begins a turn in the family's chat format */
 
@@ -149,20 +147,16 @@ static void *engine_main(void *arg)
 
 /* ------------------------------------------------------------------- opening */
 
-static int read_defaults(struct sl_defaults *d, const char *dir,
+/* generation_config.json, when there is one. */
+static int read_defaults(struct sl_defaults *d, const json_t *j,
                          struct sl_err *err)
 {
-    char path[4096];
-    json_t *j = NULL;
     double t = 1, p = 1, m = 0, r = 1;
     int64_t k = 0;
     bool sample = true;
-    int rc = sl_path_join(path, sizeof(path), dir, "generation_config.json",
-                          err);
+    int rc = 0;
 
-    if (!rc && sl_file_kind(path) != SL_FILE_NONE)
-        rc = sl_json_load(&j, path, MAX_GENERATION_CONFIG, err);
-    if (!rc && j) {
+    if (j) {
         rc = sl_json_bool(&sample, j, "do_sample", false, err);
         if (!rc)
             rc = sl_json_f64(&t, j, "temperature", false, 0, 2, err);
@@ -174,46 +168,40 @@ static int read_defaults(struct sl_defaults *d, const char *dir,
             rc = sl_json_f64(&r, j, "repetition_penalty", false, 0, 100, err);
         if (!rc)
             rc = sl_json_i64(&k, j, "top_k", false, -1, INT32_MAX, err);
-        json_decref(j);
     }
     *d = (struct sl_defaults){.temperature = sample ? (float)t : 0,
                               .top_p = (float)p,
                               .min_p = (float)m,
                               .repetition_penalty = (float)r,
                               .top_k = (int32_t)k};
-    return sl_wrap(err, rc, "reading '%s'", path);
+    return sl_wrap(err, rc, "generation_config.json");
 }
 
 /* A file of the user's replaces the template, but not the tokens that the
- * model's tokenizer_config.json names. */
-static int chat_from_file(struct sl_engine *e, const char *dir,
+ * model names. */
+static int chat_from_file(struct sl_engine *e, const struct sl_source *src,
                           struct sl_err *err)
 {
-    char path[4096], *jinja = NULL, *conf = NULL;
-    size_t len = 0, conf_len = 0;
+    char *jinja = NULL;
+    size_t len = 0;
     int rc = sl_file_read(&jinja, &len, e->opts.chat_template, MAX_TEMPLATE,
                           err);
 
     if (!rc)
-        rc = sl_path_join(path, sizeof(path), dir, "tokenizer_config.json",
-                          err);
-    if (!rc && sl_file_kind(path) != SL_FILE_NONE)
-        rc = sl_file_read(&conf, &conf_len, path, MAX_TEMPLATE, err);
-    if (!rc)
-        rc = sl_chat_parse(&e->chat, jinja, len, conf, conf_len, err);
+        rc = sl_source_chat(&e->chat, src, jinja, len, err);
     sl_file_free(jinja);
-    sl_file_free(conf);
     return sl_wrap(err, rc, "--chat-template '%s'", e->opts.chat_template);
 }
 
-static int open_chat(struct sl_engine *e, const char *dir, struct sl_err *err)
+static int open_chat(struct sl_engine *e, const struct sl_source *src,
+                     struct sl_err *err)
 {
     struct sl_err why = {0};
     int rc;
 
     if (e->opts.chat_template)
-        return chat_from_file(e, dir, err);
-    rc = sl_chat_load(&e->chat, dir, &why);
+        return chat_from_file(e, src, err);
+    rc = sl_source_chat(&e->chat, src, NULL, 0, &why);
     /* Without a template plain text can still be continued. */
     if (rc == SL_ENOTFOUND) {
         sl_log(SL_LOG_WARN, "no chat template: %s", why.msg);
@@ -223,10 +211,11 @@ static int open_chat(struct sl_engine *e, const char *dir, struct sl_err *err)
 }
 
 /* Tokenizer and template. Dummy weights do without, for benchmarks. */
-static int open_text(struct sl_engine *e, const char *dir, struct sl_err *err)
+static int open_text(struct sl_engine *e, const struct sl_source *src,
+                     struct sl_err *err)
 {
     struct sl_err why = {0};
-    int rc = sl_tokenizer_load(&e->tok, dir, &why);
+    int rc = sl_source_tokenizer(&e->tok, src, &why);
 
     e->turn_id = -1;
     if (rc == SL_ENOTFOUND && e->opts.dummy)
@@ -235,7 +224,7 @@ static int open_text(struct sl_engine *e, const char *dir, struct sl_err *err)
         return sl_fail(err, (enum sl_code)rc, "%s", why.msg);
     if (!sl_tokenizer_find(e->tok, TURN, strlen(TURN), &e->turn_id))
         e->turn_id = -1;
-    return open_chat(e, dir, err);
+    return open_chat(e, src, err);
 }
 
 /* Memory that may go to keys and values, in pages. */
@@ -379,35 +368,25 @@ static int check_opts(const struct sl_engine_opts *o, const char *path,
     if (sl_file_kind(path) == SL_FILE_NONE)
         return sl_fail(err, SL_ENOTFOUND,
                        "there is no model at '%s'; give the folder of a "
-                       "checkpoint",
-                       path);
-    if (sl_file_kind(path) != SL_FILE_DIR)
-        return sl_fail(err, SL_EUNSUP,
-                       "'%s' is not a folder; give the folder of a checkpoint "
-                       "(config.json, safetensors, tokenizer.json)",
+                       "checkpoint or a GGUF file",
                        path);
     return 0;
 }
 
 /* What can be refused without the weights, which may take minutes. */
-static int check_model(const struct sl_engine *e, const char *path,
+static int check_model(const struct sl_engine *e, const struct sl_source *src,
                        struct sl_err *err)
 {
-    struct sl_conf *c = NULL;
-    int rc = sl_mem_alloc(&c, 1, sizeof(*c), "config.json", err);
-
-    if (!rc)
-        rc = sl_conf_load(c, path, err);
-    if (!rc && e->opts.max_model_len > c->max_pos)
-        rc = sl_fail(err, SL_EARG,
-                     "--max-model-len is %u and the model was trained for %u "
-                     "tokens; lower it",
-                     e->opts.max_model_len, c->max_pos);
-    sl_mem_free(c);
-    return rc;
+    if (e->opts.max_model_len <= src->conf.max_pos)
+        return 0;
+    return sl_fail(err, SL_EARG,
+                   "--max-model-len is %u and the model was trained for %u "
+                   "tokens; lower it",
+                   e->opts.max_model_len, src->conf.max_pos);
 }
 
-static int load(struct sl_engine *e, const char *path, struct sl_err *err)
+static int load_model(struct sl_engine *e, struct sl_source *src,
+                      struct sl_err *err)
 {
     /* In the order of enum sl_weight_plan. */
     static const enum sl_dtype_plan plan[] = {SL_PLAN_AUTO, SL_PLAN_Q8,
@@ -416,19 +395,30 @@ static int load(struct sl_engine *e, const char *path, struct sl_err *err)
                               .plan = plan[e->opts.weights],
                               .progress = e->opts.progress,
                               .progress_ctx = e->opts.progress_ctx};
-    int rc;
+    int rc = check_model(e, src, err);
 
-    sl_kern_init(&e->kern, e->opts.cpu_mask);
-    rc = check_model(e, path, err);
     if (!rc)
-        rc = read_defaults(&e->defaults, path, err);
+        rc = read_defaults(&e->defaults, src->generation, err);
     if (!rc)
-        rc = open_text(e, path, err);
+        rc = open_text(e, src, err);
     if (!rc)
         rc = sl_pool_open(&e->pool, e->opts.n_thread, e->opts.pin, err);
     lo.pool = e->pool;
     if (!rc)
-        rc = sl_weights_open(&e->weights, path, &lo, err);
+        rc = sl_wrap(err, sl_weights_load(&e->weights, src, &lo, err),
+                     "loading '%.300s'", src->path);
+    return rc;
+}
+
+static int load(struct sl_engine *e, const char *path, struct sl_err *err)
+{
+    struct sl_source *src = NULL;
+    int rc = sl_source_open(&src, path, err);
+
+    sl_kern_init(&e->kern, e->opts.cpu_mask);
+    if (!rc)
+        rc = load_model(e, src, err);
+    sl_source_close(&src);
     if (!rc)
         e->n_vocab = e->weights->conf.vocab;
     if (!rc && e->tok)

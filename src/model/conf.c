@@ -498,30 +498,54 @@ static int load_json(json_t **out, const char *dir, const char *name,
     return rc ? rc : sl_json_load(out, path, MAX_CONFIG, err);
 }
 
-int sl_conf_load(struct sl_conf *out, const char *dir, struct sl_err *err)
+int sl_conf_from(struct sl_conf *out, const json_t *config,
+                 const json_t *generation, struct sl_err *err)
 {
-    const char *gen = "generation_config.json";
     struct sl_conf c;
-    json_t *j = NULL;
-    int rc = load_json(&j, dir, "config.json", err);
+    int rc = sl_conf_parse(&c, config, err);
+
+    if (!rc && generation)
+        rc = sl_wrap(
+            err,
+            read_eos(&c, json_object_get(generation, "eos_token_id"), err),
+            "generation_config.json");
+    if (!rc)
+        *out = c;
+    return rc;
+}
+
+int sl_conf_files(json_t **config, json_t **generation, const char *dir,
+                  struct sl_err *err)
+{
+    int rc = load_json(config, dir, "config.json", err);
 
     if (rc)
         return sl_wrap(err, rc, "'%.300s' is not the folder of a checkpoint",
                        dir);
-    rc = sl_conf_parse(&c, j, err);
-    json_decref(j);
-    j = NULL;
-    if (rc)
-        return rc;
-    rc = load_json(&j, dir, gen, err);
+    if (!json_is_object(*config))
+        rc = sl_fail(err, SL_EFORMAT, "config.json is not a JSON object");
     if (!rc)
-        rc = sl_wrap(err, read_eos(&c, json_object_get(j, "eos_token_id"), err),
-                     "%s", gen);
-    else if (rc == SL_ENOTFOUND)
-        rc = 0; /* text-only exports may have none */
-    json_decref(j);
+        rc = load_json(generation, dir, "generation_config.json", err);
+    if (rc == SL_ENOTFOUND) {
+        *generation = NULL; /* text-only exports may have none */
+        rc = 0;
+    }
+    if (rc) {
+        json_decref(*config);
+        *config = NULL;
+    }
+    return rc;
+}
+
+int sl_conf_load(struct sl_conf *out, const char *dir, struct sl_err *err)
+{
+    json_t *config = NULL, *generation = NULL;
+    int rc = sl_conf_files(&config, &generation, dir, err);
+
     if (!rc)
-        *out = c;
+        rc = sl_conf_from(out, config, generation, err);
+    json_decref(config);
+    json_decref(generation);
     return rc;
 }
 

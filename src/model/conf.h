@@ -54,6 +54,16 @@ struct sl_conf {
 int sl_conf_parse(struct sl_conf *out, const json_t *config,
                   struct sl_err *err);
 
+/* The same with the end tokens of generation_config.json, which win; it may be
+ * NULL. */
+int sl_conf_from(struct sl_conf *out, const json_t *config,
+                 const json_t *generation, struct sl_err *err);
+
+/* config.json and generation_config.json of a folder; *generation is NULL when
+ * there is none. The caller ends both with json_decref. */
+int sl_conf_files(json_t **config, json_t **generation, const char *dir,
+                  struct sl_err *err);
+
 /* The config.json of a checkpoint folder, with the eos ids of
  * generation_config.json when that is there and has them. */
 int sl_conf_load(struct sl_conf *out, const char *dir, struct sl_err *err);

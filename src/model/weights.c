@@ -1,4 +1,4 @@
-/* model/weights.c - a checkpoint folder -> struct sl_weights; see weights.h
+/* model/weights.c - a checkpoint -> struct sl_weights; see weights.h
  *
  * Loading has three passes, so that nothing large is reserved or read for a
  * checkpoint that does not fit its config.json:
@@ -50,9 +50,9 @@ struct load {
     const struct sl_load_opts *opts;
     struct piece *piece;
     size_t n_piece;
-    uint64_t total;           /* bytes of source, or of the result of a dummy */
-    _Atomic uint64_t done;    /* the same */
-    unsigned char *scratch;   /* [n_thread][scratch_bytes], to quantise */
+    uint64_t total;         /* bytes of source, or of the result of a dummy */
+    _Atomic uint64_t done;  /* the same */
+    unsigned char *scratch; /* [n_thread][scratch_bytes], to quantise */
     size_t scratch_bytes;
     _Atomic size_t first_bad; /* lowest piece that is not finite */
 };
@@ -263,22 +263,20 @@ static int alloc_tables(struct sl_weights *w, struct sl_err *err)
     return rc;
 }
 
-static int load(struct sl_weights *w, const char *dir,
+static int load(struct sl_weights *w, struct sl_source *src,
                 const struct sl_load_opts *opts, struct sl_err *err)
 {
     struct sl_plan plan = {
         .w = w, .dummy_seed = opts->dummy_seed, .types = opts->plan};
     struct load l = {.plan = &plan, .opts = opts, .first_bad = SIZE_MAX};
-    int rc = 0;
+    int rc;
 
-    if (opts->shape)
-        w->conf = *opts->shape;
-    else
-        rc = sl_conf_load(&w->conf, dir, err);
-    if (!rc)
-        rc = alloc_tables(w, err);
+    w->conf = opts->shape ? *opts->shape : src->conf;
+    rc = alloc_tables(w, err);
     if (!rc && !opts->dummy)
-        rc = sl_ckpt_open(&plan.ckpt, dir, err);
+        rc = sl_source_tensors(src, err);
+    if (!opts->dummy)
+        plan.ckpt = src->ckpt;
     if (!rc)
         rc = sl_names_walk(&plan, err);
     if (!rc)
@@ -290,7 +288,6 @@ static int load(struct sl_weights *w, const char *dir,
     sl_mem_free(l.piece);
     sl_mem_free(l.scratch);
     sl_plan_deinit(&plan);
-    sl_ckpt_close(&plan.ckpt);
     return rc;
 }
 
@@ -320,17 +317,18 @@ static uint32_t all_types(const struct sl_plan *plan)
 
 /* A folder without any tensors is measured by its config.json alone. */
 static int measure(struct sl_weights *w, struct sl_weights_size *out,
-                   const char *dir, struct sl_err *err)
+                   struct sl_source *src, struct sl_err *err)
 {
     struct sl_plan plan = {.w = w};
-    int rc = sl_conf_load(&w->conf, dir, err);
+    int rc;
 
+    w->conf = src->conf;
+    rc = alloc_tables(w, err);
     if (!rc)
-        rc = alloc_tables(w, err);
-    if (!rc)
-        rc = sl_ckpt_open(&plan.ckpt, dir, err);
+        rc = sl_source_tensors(src, err);
     if (rc == SL_ENOTFOUND && w->layer)
         rc = 0;
+    plan.ckpt = src->ckpt;
     if (!rc)
         rc = sl_names_walk(&plan, err);
     if (!rc)
@@ -346,25 +344,40 @@ static int measure(struct sl_weights *w, struct sl_weights_size *out,
     if (!rc)
         memcpy(out->class_bytes, plan.class_bytes, sizeof(out->class_bytes));
     sl_plan_deinit(&plan);
-    sl_ckpt_close(&plan.ckpt);
     return rc;
 }
 
-int sl_weights_measure(struct sl_weights_size *out, const char *dir,
+int sl_weights_measure(struct sl_weights_size *out, const char *path,
                        struct sl_err *err)
 {
+    struct sl_source *src = NULL;
     struct sl_weights *w = NULL;
-    int rc = sl_mem_alloc(&w, 1, sizeof(*w), "the weights", err);
+    int rc = sl_source_open(&src, path, err);
 
+    if (!rc)
+        rc = sl_mem_alloc(&w, 1, sizeof(*w), "the weights", err);
     if (!rc)
         rc = sl_mem_alloc(&w->mem, 1, sizeof(*w->mem), "the weights", err);
     if (!rc)
-        rc = measure(w, out, dir, err);
+        rc = measure(w, out, src, err);
     sl_weights_close(&w);
+    sl_source_close(&src);
     return rc;
 }
 
-int sl_weights_open(struct sl_weights **out, const char *dir,
+int sl_weights_open(struct sl_weights **out, const char *path,
+                    const struct sl_load_opts *opts, struct sl_err *err)
+{
+    struct sl_source *src = NULL;
+    int rc = opts->shape ? 0 : sl_source_open(&src, path, err);
+
+    if (!rc)
+        rc = sl_weights_load(out, src, opts, err);
+    sl_source_close(&src);
+    return sl_wrap(err, rc, "loading '%.300s'", path);
+}
+
+int sl_weights_load(struct sl_weights **out, struct sl_source *src,
                     const struct sl_load_opts *opts, struct sl_err *err)
 {
     struct sl_weights *w = NULL;
@@ -373,13 +386,13 @@ int sl_weights_open(struct sl_weights **out, const char *dir,
     if (!rc)
         rc = sl_mem_alloc(&w->mem, 1, sizeof(*w->mem), "the weights", err);
     if (!rc)
-        rc = load(w, dir, opts, err);
+        rc = load(w, src, opts, err);
     if (!rc) {
         *out = w;
         w = NULL;
     }
     sl_weights_close(&w);
-    return sl_wrap(err, rc, "loading '%.300s'", dir);
+    return rc;
 }
 
 void sl_weights_close(struct sl_weights **out)

@@ -10,19 +10,19 @@
 #define SL_MODEL_WEIGHTS_H
 
 #include "base/pool.h"
-#include "model/conf.h"
+#include "model/source.h"
 #include "ops/mat.h"
 
 struct sl_attn_w {
     struct sl_mat q; /* [n_head * 2 * head_dim, hidden]: query, gate per head */
-    struct sl_mat k, v; /* [n_kv_head * head_dim, hidden] */
-    struct sl_mat o;    /* [hidden, n_head * head_dim] */
+    struct sl_mat k, v;           /* [n_kv_head * head_dim, hidden] */
+    struct sl_mat o;              /* [hidden, n_head * head_dim] */
     const float *q_norm, *k_norm; /* [head_dim] */
 };
 
 struct sl_lin_w {
-    struct sl_mat qkv; /* [conv_dim, hidden]: q, k, v */
-    struct sl_mat z;   /* [n_val * val_dim, hidden] */
+    struct sl_mat qkv;  /* [conv_dim, hidden]: q, k, v */
+    struct sl_mat z;    /* [n_val * val_dim, hidden] */
     struct sl_mat b, a; /* [n_val, hidden] */
     struct sl_mat out;  /* [hidden, n_val * val_dim] */
     const float *conv;  /* per head of q, k, v in turn: [4][its width], oldest
@@ -33,20 +33,20 @@ struct sl_lin_w {
 };
 
 struct sl_moe_w {
-    struct sl_mat router;       /* [n_expert, hidden] */
-    struct sl_mlp_w *expert;    /* [n_expert] */
-    struct sl_mlp_w shared;     /* rows 0 when the model has none */
-    struct sl_mat shared_gate;  /* [1, hidden] */
+    struct sl_mat router;      /* [n_expert, hidden] */
+    struct sl_mlp_w *expert;   /* [n_expert] */
+    struct sl_mlp_w shared;    /* rows 0 when the model has none */
+    struct sl_mat shared_gate; /* [1, hidden] */
 };
 
 struct sl_layer_w {
     enum sl_layer_kind kind;
     bool dense;
     const float *in_norm, *post_norm; /* [hidden] */
-    struct sl_attn_w attn; /* SL_LAYER_FULL */
-    struct sl_lin_w lin;   /* SL_LAYER_LINEAR */
-    struct sl_mlp_w mlp;   /* dense */
-    struct sl_moe_w moe;   /* otherwise */
+    struct sl_attn_w attn;            /* SL_LAYER_FULL */
+    struct sl_lin_w lin;              /* SL_LAYER_LINEAR */
+    struct sl_mlp_w mlp;              /* dense */
+    struct sl_moe_w moe;              /* otherwise */
 };
 
 struct sl_mtp_w {
@@ -62,8 +62,8 @@ struct sl_weights {
     struct sl_layer_w *layer;  /* [n_layer] */
     bool has_mtp;
     struct sl_mtp_w mtp;
-    size_t bytes;              /* of the reservation */
-    size_t class_bytes[8];     /* by enum sl_weight_class, for people */
+    size_t bytes;               /* of the reservation */
+    size_t class_bytes[8];      /* by enum sl_weight_class, for people */
     struct sl_weights_mem *mem; /* private */
 };
 
@@ -89,8 +89,8 @@ typedef void sl_progress_fn(void *ctx, uint64_t done_bytes,
 struct sl_load_opts {
     struct sl_pool *pool; /* borrowed for the call */
     enum sl_dtype_plan plan;
-    bool dummy;           /* random weights of the right shapes: no files but
-                             config.json are read */
+    bool dummy; /* random weights of the right shapes: no files but
+                   config.json are read */
     uint64_t dummy_seed;
     const struct sl_conf *shape; /* dummy: instead of a folder's config.json;
                                     borrowed for the call */
@@ -98,27 +98,31 @@ struct sl_load_opts {
     void *progress_ctx;
 };
 
-/* Load the checkpoint folder `dir` (safetensors; only a name with a shape). The caller ends *out with
- * sl_weights_close. Missing, extra or misshapen tensors give one SL_EFORMAT
+/* Load a model. The caller ends *out with sl_weights_close; the source may be
+ * closed before, and is NULL with a shape. Missing, extra or misshapen tensors give one SL_EFORMAT
  * that lists them. When mtp tensors are incomplete MTP is off and a warning is
  * logged; the model still loads. */
-int sl_weights_open(struct sl_weights **out, const char *dir,
+int sl_weights_load(struct sl_weights **out, struct sl_source *src,
+                    const struct sl_load_opts *opts, struct sl_err *err);
+
+/* The same from its path alone; with a shape that is only a name. */
+int sl_weights_open(struct sl_weights **out, const char *path,
                     const struct sl_load_opts *opts, struct sl_err *err);
 void sl_weights_close(struct sl_weights **w);
 
 /* What loading would make of a folder, found out without reading a weight. */
 struct sl_weights_size {
     struct sl_conf conf;
-    bool has_files;    /* otherwise sizes are those of bf16 weights */
-    bool has_mtp;      /* a head for drafts is there, or config.json names one */
-    uint32_t types;    /* bit t: a matrix has enum sl_dtype t in memory */
-    uint64_t n_param;  /* elements of all matrices and vectors */
+    bool has_files;   /* otherwise sizes are those of bf16 weights */
+    bool has_mtp;     /* a head for drafts is there, or config.json names one */
+    uint32_t types;   /* bit t: a matrix has enum sl_dtype t in memory */
+    uint64_t n_param; /* elements of all matrices and vectors */
     uint64_t file_bytes; /* of all tensors, those that are skipped too; or 0 */
     size_t bytes;
     size_t class_bytes[8]; /* by enum sl_weight_class */
 };
 
-int sl_weights_measure(struct sl_weights_size *out, const char *dir,
+int sl_weights_measure(struct sl_weights_size *out, const char *path,
                        struct sl_err *err);
 
 #endif

@@ -44,6 +44,8 @@ struct sl_tokenizer {
     uint8_t *bits; /* [SL_UNI_MAX], see unidata.h */
     struct sl_pretoken pretoken;
     struct sl_added raw, normalized;
+    char *pattern;
+    size_t n_pattern;
     bool nfc;
     int32_t eos, pad, bos; /* -1: none */
 };
@@ -106,6 +108,9 @@ static int fill(struct sl_tokenizer *t, const struct sl_tokenizer_spec *spec,
     if (!rc)
         rc = sl_added_init(&t->normalized, &t->vocab, true,
                            spec->nfc ? t->bits : NULL, err);
+    if (!rc)
+        rc = sl_mem_dup(&t->pattern, spec->pattern.p, spec->pattern.len, err);
+    t->n_pattern = spec->pattern.len;
     t->nfc = spec->nfc;
     t->eos = spec->eos;
     t->pad = spec->pad;
@@ -144,6 +149,7 @@ void sl_tokenizer_close(struct sl_tokenizer **t)
     sl_added_deinit(&(*t)->raw);
     sl_added_deinit(&(*t)->normalized);
     sl_mem_free((*t)->bits);
+    sl_mem_free((*t)->pattern);
     sl_mem_free(*t);
     *t = NULL;
 }
@@ -170,6 +176,27 @@ void sl_tokenizer_text(const struct sl_tokenizer *t, int32_t id,
 {
     SL_ASSERT(sl_vocab_has(&t->vocab, id));
     sl_vocab_text(&t->vocab, id, out);
+}
+
+struct sl_span sl_tokenizer_pattern(const struct sl_tokenizer *t)
+{
+    return (struct sl_span){t->pattern, t->n_pattern};
+}
+
+bool sl_tokenizer_nfc(const struct sl_tokenizer *t)
+{
+    return t->nfc;
+}
+
+unsigned sl_tokenizer_kind(const struct sl_tokenizer *t, int32_t id)
+{
+    return sl_vocab_has(&t->vocab, id) ? t->vocab.kind[id] : 0;
+}
+
+int sl_tokenizer_merges(struct sl_merge_slot **out, size_t *n,
+                        const struct sl_tokenizer *t, struct sl_err *err)
+{
+    return sl_vocab_merges(out, n, &t->vocab, err);
 }
 
 bool sl_tokenizer_find(const struct sl_tokenizer *t, const char *text,

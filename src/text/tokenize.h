@@ -51,6 +51,15 @@ struct sl_span sl_tokenizer_bytes(const struct sl_tokenizer *t, int32_t id);
 void sl_tokenizer_text(const struct sl_tokenizer *t, int32_t id,
                        struct sl_buf *out);
 
+/* What it was made of: the pattern of the pre-tokenizer, whether text is
+ * normalised, the kind of an id (enum sl_tok), and the merges (see
+ * sl_vocab_merges). */
+struct sl_span sl_tokenizer_pattern(const struct sl_tokenizer *t);
+bool sl_tokenizer_nfc(const struct sl_tokenizer *t);
+unsigned sl_tokenizer_kind(const struct sl_tokenizer *t, int32_t id);
+int sl_tokenizer_merges(struct sl_merge_slot **out, size_t *n,
+                        const struct sl_tokenizer *t, struct sl_err *err);
+
 /* Find a token by its text in tokenizer.json, such as "<|im_end|>". */
 bool sl_tokenizer_find(const struct sl_tokenizer *t, const char *text,
                        size_t len, int32_t *id);

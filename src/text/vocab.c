@@ -322,10 +322,33 @@ static int add_merges(struct sl_vocab *v, const struct sl_vocab_spec *spec,
     for (size_t i = 0; i < spec->n_merges && !rc; i++) {
         struct sl_merge_ids m;
 
-        rc = merge_ids(v, spec, i, &m, err);
+        rc = merge_ids(v, spec, i, &m, spec->lax ? NULL : err);
         if (!rc)
-            rc = add_merge(v, i, m, &last, err);
+            rc = add_merge(v, i, m, &last, spec->lax ? NULL : err);
+        if (spec->lax)
+            rc = 0;
     }
+    return rc;
+}
+
+static int by_rank(const void *a, const void *b)
+{
+    const struct sl_merge_slot *x = a, *y = b;
+
+    return x->rank < y->rank ? -1 : x->rank > y->rank;
+}
+
+int sl_vocab_merges(struct sl_merge_slot **out, size_t *n,
+                    const struct sl_vocab *v, struct sl_err *err)
+{
+    int rc = sl_mem_alloc(out, v->merge_mask + 1, sizeof(**out), "merges", err);
+
+    *n = 0;
+    for (size_t i = 0; !rc && i <= v->merge_mask; i++)
+        if (v->merge[i].pair != UINT64_MAX)
+            (*out)[(*n)++] = v->merge[i];
+    if (!rc)
+        qsort(*out, *n, sizeof(**out), by_rank);
     return rc;
 }
 

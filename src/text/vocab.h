@@ -51,6 +51,7 @@ struct sl_vocab_spec {
     size_t n_merges;
     const struct sl_merge_text *merge_text; /* [n_merges], or NULL and ... */
     const struct sl_merge_ids *merge_ids;   /* [n_merges] */
+    bool lax; /* leave out merges of or to what is no token */
 };
 
 struct sl_merge_slot {
@@ -93,6 +94,11 @@ static inline struct sl_span sl_vocab_bytes(const struct sl_vocab *v,
 /* Find a token by its text in the byte-level alphabet. */
 bool sl_vocab_find(const struct sl_vocab *v, const char *text, size_t len,
                    int32_t *id);
+
+/* The merges that count, by rank: of a pair that was listed twice the last. The
+ * caller ends *out with sl_mem_free. */
+int sl_vocab_merges(struct sl_merge_slot **out, size_t *n,
+                    const struct sl_vocab *v, struct sl_err *err);
 
 /* Append the text of a token, as files write it. */
 void sl_vocab_text(const struct sl_vocab *v, int32_t id, struct sl_buf *out);

@@ -163,7 +163,7 @@ def bad_names():
     check(Run("info", SMALL, "x").refused(2, "'x' is one argument too many"))
     check(Run("info", SMALL).refused(4, "config.json"), Run("info", SMALL))
     with tempfile.NamedTemporaryFile(suffix=".gguf") as f:
-        check(Run("info", f.name).refused(3, "GGUF"))
+        check(Run("info", f.name).refused(5, "GGUF"))
     r = Run("info", "a" * 5000)
     check(r.refused(4, "no folder"), r)
 

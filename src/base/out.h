@@ -1,0 +1,38 @@
+/* base/out.h - a large file that is written so that others see all or nothing
+ *
+ * Room for all of it is asked for at the start, so that a full disk is found
+ * before the work and not after it. The bytes go to PATH.PID.tmp; closing
+ * without a failure syncs it and gives it its name, closing with one removes
+ * it. A process that is killed leaves only that file.
+ */
+#ifndef SL_BASE_OUT_H
+#define SL_BASE_OUT_H
+
+#include "base/err.h"
+
+struct sl_out {
+    char *path, *tmp; /* owned */
+    int fd;
+    bool open;
+    uint64_t bytes;
+};
+
+/* A file of `bytes` bytes, zero until they are written. SL_ENOSPACE when there
+ * is no room. The caller ends it with sl_out_close. */
+int sl_out_open(struct sl_out *o, const char *path, uint64_t bytes,
+                struct sl_err *err);
+
+/* n bytes at `at`; any thread, also several at once. */
+int sl_out_at(const struct sl_out *o, uint64_t at, const void *p, size_t n,
+              struct sl_err *err);
+
+/* The whole file in memory, to be written there (its room was taken, so a full
+ * disk cannot end the process), until sl_out_unmap. */
+int sl_out_map(const struct sl_out *o, unsigned char **p, struct sl_err *err);
+void sl_out_unmap(const struct sl_out *o, unsigned char *p);
+
+/* rc = 0: keep the file; otherwise remove it. Returns rc, or what failed now.
+ * Does nothing for one that was never opened. */
+int sl_out_close(struct sl_out *o, int rc, struct sl_err *err);
+
+#endif

@@ -1,0 +1,197 @@
+/* model/source.c - a model as it lies on a disk; see source.h */
+#include "model/source.h"
+
+#include "base/mem.h"
+#include "model/conf_gguf.h"
+#include "model/meta_gguf.h"
+#include "text/tokenizer_json.h"
+
+#define TOKENIZER_CONFIG "tokenizer_config.json"
+#define TEMPLATE "tokenizer.chat_template"
+#define MAX_CHAT ((size_t)64 << 20) /* bytes of a template and its tokens */
+
+static int fill(struct sl_source *s, struct sl_err *err)
+{
+    int rc;
+
+    switch (sl_file_kind(s->path)) {
+    case SL_FILE_DIR:
+        s->form = SL_SOURCE_FOLDER;
+        rc = sl_conf_files(&s->config, &s->generation, s->path, err);
+        break;
+    case SL_FILE_REGULAR:
+        s->form = SL_SOURCE_GGUF;
+        rc = sl_ckpt_open(&s->ckpt, s->path, err);
+        if (rc)
+            return rc;
+        s->meta = sl_ckpt_gguf(s->ckpt);
+        rc = sl_conf_gguf(&s->config, &s->generation, s->ckpt, err);
+        break;
+    default:
+        return sl_fail(err, SL_ENOTFOUND,
+                       "there is no model at '%.300s'; give the folder of a "
+                       "checkpoint or a GGUF file",
+                       s->path);
+    }
+    return rc ? rc : sl_conf_from(&s->conf, s->config, s->generation, err);
+}
+
+int sl_source_open(struct sl_source **out, const char *path, struct sl_err *err)
+{
+    struct sl_source *s = NULL;
+    int rc = sl_mem_alloc(&s, 1, sizeof(*s), "a model", err);
+
+    if (!rc)
+        rc = sl_mem_dup(&s->path, path, strlen(path), err);
+    if (!rc)
+        rc = fill(s, err);
+    if (rc)
+        sl_source_close(&s);
+    else
+        *out = s;
+    return rc;
+}
+
+void sl_source_close(struct sl_source **ps)
+{
+    struct sl_source *s = *ps;
+
+    if (!s)
+        return;
+    *ps = NULL;
+    sl_ckpt_close(&s->ckpt);
+    json_decref(s->config);
+    json_decref(s->generation);
+    sl_mem_free(s->path);
+    sl_mem_free(s);
+}
+
+int sl_source_tensors(struct sl_source *s, struct sl_err *err)
+{
+    return s->ckpt ? 0 : sl_ckpt_open(&s->ckpt, s->path, err);
+}
+
+int sl_source_tokenizer(struct sl_tokenizer **out, const struct sl_source *s,
+                        struct sl_err *err)
+{
+    if (s->meta)
+        return sl_meta_tokenizer(out, s->meta, err);
+    return sl_tokenizer_load(out, s->path, err);
+}
+
+/* A text file of a folder; NULL when it is not there. */
+static int read_text(char **text, size_t *len, const char *dir,
+                     const char *name, struct sl_err *err)
+{
+    char path[4096];
+    int rc = sl_path_join(path, sizeof(path), dir, name, err);
+
+    if (rc || sl_file_kind(path) == SL_FILE_NONE)
+        return rc;
+    return sl_file_read(text, len, path, MAX_CHAT, err);
+}
+
+static int chat_of_folder(struct sl_chat **out, const struct sl_source *s,
+                          const char *jinja, size_t n_jinja, struct sl_err *err)
+{
+    char *conf = NULL;
+    size_t len = 0;
+    int rc;
+
+    if (!jinja)
+        return sl_chat_load(out, s->path, err);
+    rc = read_text(&conf, &len, s->path, TOKENIZER_CONFIG, err);
+    if (!rc)
+        rc = sl_chat_parse(out, jinja, n_jinja, conf, len, err);
+    sl_file_free(conf);
+    return rc;
+}
+
+int sl_source_chat(struct sl_chat **out, const struct sl_source *s,
+                   const char *jinja, size_t n_jinja, struct sl_err *err)
+{
+    const char *own = NULL;
+    char *conf = NULL;
+    size_t n_own = 0;
+    int rc;
+
+    if (!s->meta)
+        return chat_of_folder(out, s, jinja, n_jinja, err);
+    rc = sl_meta_chat(&own, &n_own, &conf, s->meta, err);
+    if (!rc && jinja)
+        rc = sl_chat_parse(out, jinja, n_jinja, conf, strlen(conf), err);
+    else if (!rc)
+        rc = sl_chat_parse(out, own, n_own, conf, strlen(conf), err);
+    sl_mem_free(conf);
+    return sl_wrap(err, rc, "chat template of '%.300s'", s->path);
+}
+
+/* --- the template, for other files --- */
+
+static void put_string(struct sl_gguf_out *o, const char *key, const json_t *v)
+{
+    if (json_is_string(v))
+        sl_gguf_out_str(o, key, json_string_value(v), json_string_length(v));
+}
+
+/* A template, or a list of them with names; but not the first when a file of
+ * its own wins over it. */
+static void put_of_conf(struct sl_gguf_out *o, const json_t *t, bool first)
+{
+    size_t i;
+    const json_t *e;
+
+    if (first)
+        put_string(o, TEMPLATE, t);
+    json_array_foreach(t, i, e)
+    {
+        const char *name = json_string_value(json_object_get(e, "name"));
+        const json_t *text = json_object_get(e, "template");
+
+        if (name && first && !strcmp(name, "default"))
+            put_string(o, TEMPLATE, text);
+        else if (name && first && !strcmp(name, "tool_use"))
+            put_string(o, TEMPLATE ".tool_use", text);
+    }
+}
+
+static int put_of_folder(struct sl_gguf_out *o, const char *dir,
+                         struct sl_err *err)
+{
+    char *jinja = NULL, *conf = NULL;
+    size_t n_jinja = 0, n_conf = 0;
+    json_t *j = NULL;
+    int rc = read_text(&jinja, &n_jinja, dir, "chat_template.jinja", err);
+
+    if (!rc)
+        rc = read_text(&conf, &n_conf, dir, TOKENIZER_CONFIG, err);
+    if (!rc && conf)
+        rc = sl_json_parse(&j, conf, n_conf, TOKENIZER_CONFIG, err);
+    if (!rc && jinja)
+        sl_gguf_out_str(o, TEMPLATE, jinja, n_jinja);
+    if (!rc)
+        put_of_conf(o, json_object_get(j, "chat_template"), !jinja);
+    json_decref(j);
+    sl_file_free(jinja);
+    sl_file_free(conf);
+    return rc;
+}
+
+int sl_source_put_chat(struct sl_gguf_out *o, const struct sl_source *s,
+                       struct sl_err *err)
+{
+    static const char *const keys[] = {TEMPLATE, TEMPLATE ".tool_use"};
+    int rc = 0;
+
+    if (!s->meta)
+        return put_of_folder(o, s->path, err);
+    for (size_t i = 0; !rc && i < SL_COUNTOF(keys); i++) {
+        const char *text = NULL;
+        size_t len = 0;
+
+        rc = sl_gguf_str(&text, &len, s->meta, keys[i], false, err);
+        if (!rc && text)
+            sl_gguf_out_str(o, keys[i], text, len);
+    }
+    return rc;
+}

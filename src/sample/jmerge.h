@@ -1,0 +1,32 @@
+/* sample/jmerge.h - two JSON schemas into one that says both
+ *
+ * Any thread. Failures stick to the grammar.
+ */
+#ifndef SL_SAMPLE_JMERGE_H
+#define SL_SAMPLE_JMERGE_H
+
+#include <jansson.h>
+
+#include "sample/grammar.h"
+
+/* A new schema, owned by the caller; NULL when the two cannot be joined or
+ * memory is out. Keywords without influence on validity are left out. */
+json_t *sl_jmerge(struct sl_grammar *g, const json_t *a, const json_t *b,
+                  const char *path);
+
+/* Does the keyword say what is valid? 0: no. 1: yes, understood. -1: yes, and
+ * it is not supported. */
+int sl_jmerge_keyword(const char *key);
+
+/* Is the value one of those that the other keywords of the schema allow? Only
+ * type, limits, lengths, enum and const are looked at; another keyword is a
+ * failure. */
+bool sl_jmerge_allows(struct sl_grammar *g, const json_t *schema,
+                      const json_t *value, const char *path);
+
+/* Bits of the types that `type` names, as sl_jmerge_type orders them; without
+ * it 0; -1 when it names none. */
+int sl_jmerge_types(const json_t *type);
+extern const char *const sl_jmerge_type[7];
+
+#endif

@@ -1,0 +1,105 @@
+/* A model as GGUF is the same model: for 1, 2 and 3 value heads per key head,
+ * dense and with experts, as published and quantised by us, what is written and
+ * read back has the same bytes in memory and gives the same logits to the bit.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "../help/rig.h"
+#include "../help/st_out.h"
+#include "base/mem.h"
+#include "model/gguf_write.h"
+
+#define MODELS "tests/golden/models/"
+enum { N_TOK = 9 };
+
+static const int32_t tokens[N_TOK] = {3, 1, 4, 1, 5, 9, 2, 6, 5};
+
+static void write_gguf(const char *to, const struct rig *r, const char *from)
+{
+    struct sl_source *src = NULL;
+    struct sl_err err = {0};
+
+    if (sl_source_open(&src, from, &err) ||
+        sl_gguf_write(to, r->w, src, NULL, NULL, &err))
+        fail_msg("%s", err.msg);
+    sl_source_close(&src);
+}
+
+static void feed(struct rig *r, float *logits)
+{
+    struct sl_seq *q = rig_seq(r);
+
+    rig_feed(r, q, tokens, N_TOK, 0, logits);
+    sl_seq_close(&q);
+}
+
+static void same_model(const char *from, enum sl_dtype_plan plan)
+{
+    char *dir = scratch_make();
+    const char *to = scratch_path(dir, "x.gguf");
+    struct rig_opts o;
+    struct rig a, b;
+    size_t n;
+    float *x, *y;
+
+    rig_opts_init(&o);
+    o.plan = plan;
+    rig_open(&a, from, NULL, &o);
+    write_gguf(to, &a, from);
+    o.plan = SL_PLAN_AUTO;
+    rig_open(&b, to, NULL, &o);
+    assert_int_equal(a.w->bytes, b.w->bytes);
+    assert_int_equal(a.w->has_mtp, b.w->has_mtp);
+    /* The embedding is the first in the reservation. */
+    if (memcmp(a.w->embed.w, b.w->embed.w, a.w->bytes))
+        fail_msg("%s, plan %d: other bytes in memory", from, (int)plan);
+    n = (size_t)N_TOK * a.w->conf.vocab;
+    assert_int_equal(sl_mem_alloc(&x, n, sizeof(*x), "logits", NULL), 0);
+    assert_int_equal(sl_mem_alloc(&y, n, sizeof(*y), "logits", NULL), 0);
+    feed(&a, x);
+    feed(&b, y);
+    assert_memory_equal(x, y, n * sizeof(*x));
+    sl_mem_free(x);
+    sl_mem_free(y);
+    rig_close(&a);
+    rig_close(&b);
+    scratch_remove(dir);
+}
+
+static void as_published(void **state)
+{
+    static const char *const models[] = {
+        "dense-r1", "dense-r2",  "dense-r3",   "dense-r1-f32",
+        "moe-r2",   "moe-split", "moe-r2-f32", "nested"};
+    char path[100];
+
+    (void)state;
+    for (size_t i = 0; i < SL_COUNTOF(models); i++) {
+        snprintf(path, sizeof(path), MODELS "%s", models[i]);
+        same_model(path, SL_PLAN_AUTO);
+    }
+}
+
+static void quantised(void **state)
+{
+    (void)state;
+    same_model(MODELS "dense-r2", SL_PLAN_Q8);
+    same_model(MODELS "moe-r2", SL_PLAN_Q8);
+    same_model("models/demo", SL_PLAN_Q4);
+    same_model("models/demo-moe", SL_PLAN_Q4);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(as_published),
+        cmocka_unit_test(quantised),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

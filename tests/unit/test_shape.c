@@ -1,0 +1,598 @@
+/* tests/unit/test_shape.c - grammars, patterns and schemas: what they allow,
+ * what they refuse, and masks on a small vocabulary */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "sample/automaton.h"
+#include "sample/gbnf.h"
+#include "sample/jschema.h"
+#include "sample/regex.h"
+#include "sample/shape.h"
+
+/* All single bytes, then these. */
+static const char *const words[] = {
+    "ab",    "abc", "\":", "\": ",  "{\"",  "\"}", "\",\"", "true", "false",
+    "null",  "12",  "123", "\xc3",  "\xa4", "\xc3\xa4", "\xe2\x82", "\xac\"",
+    "[[",    "]]",  "[[[[[[[[[[[[[[[[", "  ", "\n  ", "\\u00", "\\\"", "a\"",
+    "name",  "\"name\"", "}}", "0.5", "-1", "e+", "aaaaaaaaaaaaaaaa",
+};
+#define N_WORD SL_COUNTOF(words)
+#define N_VOCAB (256 + (uint32_t)N_WORD + 1)
+#define TAG (N_VOCAB - 1) /* a token that is not spelled */
+
+static struct sl_trie *trie;
+
+static int make_trie(void **state)
+{
+    static char byte[256];
+    const char *text[N_VOCAB];
+    uint32_t len[N_VOCAB];
+
+    (void)state;
+    for (int i = 0; i < 256; i++) {
+        byte[i] = (char)i;
+        text[i] = &byte[i];
+        len[i] = 1;
+    }
+    for (size_t i = 0; i < N_WORD; i++) {
+        text[256 + i] = words[i];
+        len[256 + i] = (uint32_t)strlen(words[i]);
+    }
+    text[TAG] = NULL;
+    return sl_trie_open(&trie, text, len, N_VOCAB, NULL);
+}
+
+static int end_trie(void **state)
+{
+    (void)state;
+    sl_trie_close(&trie);
+    return 0;
+}
+
+enum kind { GBNF, WHOLE, FIND, SCHEMA };
+
+static void read_schema(struct sl_grammar *g, const char *s, size_t len)
+{
+    json_t *root = json_loadb(s, len, JSON_DECODE_ANY, NULL);
+    uint32_t r = sl_grammar_rule(g, "root", 4);
+    struct sl_jschema *j = NULL;
+
+    assert_non_null(root);
+    assert_int_equal(sl_jschema_open(&j, g, root, NULL), 0);
+    sl_grammar_define(g, r, sl_jschema_node(j, root, "$"));
+    sl_jschema_finish(j);
+    sl_jschema_close(&j);
+    json_decref(root);
+}
+
+static int open_shape(struct sl_shape **out, enum kind kind, const char *s,
+                      struct sl_err *err)
+{
+    struct sl_grammar g;
+    int rc;
+
+    sl_grammar_init(&g);
+    if (kind == GBNF) {
+        sl_gbnf_read(&g, s, strlen(s));
+    } else if (kind == SCHEMA) {
+        read_schema(&g, s, strlen(s));
+    } else {
+        uint32_t r = sl_grammar_rule(&g, "root", 4);
+
+        sl_grammar_define(
+            &g, r,
+            sl_regex_node(&g, s, strlen(s),
+                          kind == FIND ? SL_REGEX_FIND : SL_REGEX_WHOLE,
+                          SL_REGEX_RAW));
+    }
+    rc = sl_shape_open(out, &g, trie, err);
+    sl_grammar_deinit(&g);
+    return rc;
+}
+
+/* Is the text one of the shape? *begins: or the beginning of one. */
+static bool matches(struct sl_shape *s, const char *text, size_t len,
+                    bool *begins)
+{
+    struct sl_matcher *m = NULL;
+    bool ok;
+
+    assert_int_equal(sl_matcher_open(&m, s, NULL), 0);
+    *begins = sl_matcher_push_text(m, text, len);
+    ok = *begins && sl_matcher_can_end(m);
+    sl_matcher_stop(m);
+    sl_matcher_close(&m);
+    return ok;
+}
+
+/* "+" lines are matched, "-" lines are not, "/" lines begin a match without
+ * being one. */
+struct table {
+    enum kind kind;
+    const char *source;
+    const char *line[24];
+};
+
+static void run_table(const struct table *t)
+{
+    struct sl_shape *s = NULL;
+    struct sl_err err = {0};
+
+    if (open_shape(&s, t->kind, t->source, &err))
+        fail_msg("%s: %s", t->source, err.msg);
+    for (size_t i = 0; t->line[i]; i++) {
+        const char *x = t->line[i];
+        bool begins, ok = matches(s, x + 1, strlen(x) - 1, &begins);
+
+        if (ok != (*x == '+') || (*x == '/' && !begins))
+            fail_msg("%s: '%s' %s", t->source, x, ok ? "matches" : "does not");
+    }
+    sl_shape_close(&s);
+}
+
+#define RUN(t)                                                                 \
+    for (size_t i_ = 0; i_ < SL_COUNTOF(t); i_++)                              \
+        run_table(&(t)[i_])
+
+static void grammars(void **state)
+{
+    static const struct table t[] = {
+        {GBNF, "root ::= \"ab\" | \"ac\"", {"+ab", "+ac", "/a", "-b", "-abc"}},
+        {GBNF,
+         "root ::= item (\",\" item)*\nitem ::= [a-c]+ # letters\n",
+         {"+a", "+abc,b", "/a,", "-,", "-d"}},
+        {GBNF,
+         "root ::= \"(\" root \")\" | \"\"",
+         {"+", "+()", "+((()))", "/((", "-())", "-)"}},
+        /* Alternatives over lines, a name with a dash, all repetitions. */
+        {GBNF,
+         "root ::= x-1{2}\n  | \"q\"{1,} \"r\"{0,2} | \"s\"?\nx-1 ::= \"x\"",
+         {"+xx", "+qqq", "+qrr", "+s", "+", "-xxx", "-qrrr", "-ss"}},
+        {GBNF,
+         "root ::= [^\"\\\\\\x00-\\x1f]+",
+         {"+\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80", "/", "/\xc3", "-\"", "-\n",
+          "-\xc0\x80", "-\xed\xa0\x80", "-\xf4\x90\x80\x80", "-\xff"}},
+        {GBNF,
+         "root ::= [\\u00e4-\\u20ac]",
+         {"+\xc3\xa4", "+\xe2\x82\xac", "-\xc3\xa3", "-\xe2\x82\xad", "+\xe0\xa0\x80",
+          "-a", "-\xe0\x80\x80"}},
+        {GBNF, "root ::= . .", {"+ab", "+\xc3\xa4" "b", "-abc", "/a"}},
+        /* Two ways to the same text, and nothing as a rule. */
+        {GBNF,
+         "root ::= a a a\na ::= \"x\" | none\nnone ::= \"\"",
+         {"+", "+x", "+xx", "+xxx", "-xxxx"}},
+        /* Ambiguous nesting: 2^n stacks if they were not shared. */
+        {GBNF,
+         "root ::= e\ne ::= \"a\" e \"b\" | \"a\" e \"c\" | \"\"",
+         {"+", "+ab", "+aacb", "+aaaaaaaaaaaaaaaaaaaaaaaabcbcbcbcbcbcbcbcbcbcbcbc",
+          "/aaab", "-abb"}},
+        /* A list by recursion in the last place is as long as it likes. */
+        {GBNF,
+         "root ::= \"a\" root | \"b\"",
+         {"+ab", "+aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+                 "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+                 "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab"}},
+        /* A nullable rule in front of one that is not. */
+        {GBNF,
+         "root ::= ws \"x\" ws\nws ::= \" \"*",
+         {"+x", "+  x ", "/ ", "-xx"}},
+    };
+
+    (void)state;
+    RUN(t);
+}
+
+static void patterns(void **state)
+{
+    static const struct table t[] = {
+        {WHOLE, "a|bc", {"+a", "+bc", "/b", "-ab"}},
+        {WHOLE, "^[a-z_]\\w*$", {"+a", "+_x9", "-9", "-"}},
+        {WHOLE, "\\d{3}-\\d{4}", {"+555-1234", "/555", "-5555"}},
+        {WHOLE, "(ab)+?c??", {"+ab", "+ababc", "-c"}},
+        {WHOLE, "[^\\s,]{2,3}", {"+ab", "+abc", "-a b", "-abcd"}},
+        {WHOLE, "(?:a|(?<n>b))*", {"+", "+abba", "-c"}},
+        {WHOLE, "[\\d-]+[-a]", {"+1-", "+1-a", "-b"}},
+        {WHOLE, "\\u00e4\\x41\\u{1f600}\\ud83d\\ude00",
+         {"+\xc3\xa4"
+          "A\xf0\x9f\x98\x80\xf0\x9f\x98\x80"}},
+        {WHOLE, "a.c", {"+abc", "+a\xc3\xa4" "c", "-a\nc"}},
+        {WHOLE, "x{", {"+x{"}},
+        {WHOLE, "x{,3}", {"+", "+xxx", "-xxxx"}},
+        {WHOLE, "\\.\\*\\/", {"+.*/"}},
+        {WHOLE, "", {"+", "-a"}},
+        {FIND, "b", {"+abc", "+b", "/ac"}},
+        {FIND, "^b", {"+bc", "-ab"}},
+        {FIND, "b$", {"+ab", "/ba", "+bab"}},
+        {FIND, "^a$|^b", {"+a", "+bc", "-c", "-ab"}},
+        {FIND, "(^a$|b)", {"+a", "+cbc", "/ac"}},
+        {FIND, "^(a|b)$", {"+a", "+b", "-ab"}},
+    };
+
+    (void)state;
+    RUN(t);
+}
+
+static void schemas(void **state)
+{
+    static const struct table t[] = {
+        {SCHEMA, "true", {"+1", "+{\"a\": [1, null]}", "+\"x\"", "-x"}},
+        {SCHEMA, "{\"type\":\"object\"}", {"+{}", "+{\"a\":1,\"b\":{}}", "-[]", "-{a}"}},
+        {SCHEMA,
+         "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"},"
+         "\"b\":{\"type\":\"string\"},\"c\":{}},\"required\":[\"b\"]}",
+         {"+{\"b\":\"x\"}", "+{\"a\": 1, \"b\": \"\"}", "+{\"b\":\"\",\"c\":[]}",
+          "-{}", "-{\"a\":1}", "-{\"b\":1}", "-{\"b\":\"\",\"a\":1}",
+          "-{\"d\":1", "+{\n  \"b\": \"x\"\n}", "-{\"b\":\"\",}"}},
+        {SCHEMA,
+         "{\"properties\":{\"a\":{\"type\":\"null\"},\"ab\":{\"type\":\"null\"}},"
+         "\"additionalProperties\":{\"type\":\"boolean\"}}",
+         {"+{}", "+{\"a\":null,\"ab\":null,\"b\":true}", "+{\"abc\":true}",
+          "+{\"\":false}", "+{\"x\":true,\"y\":false}", "-{\"a\":true",
+          "-{\"ab\":true", "+{\"ac\":true}", "-{\"x\":1"}},
+        {SCHEMA, "{\"type\":\"array\",\"items\":{\"type\":\"integer\"},\"minItems\":1,"
+                 "\"maxItems\":3}",
+         {"+[1]", "+[1, 2,3]", "-[]", "-[1,2,3,", "-[\"a\"]", "-[1 "
+                                                              "x"}},
+        {SCHEMA,
+         "{\"type\":\"array\",\"prefixItems\":[{\"const\":1},{\"const\":2}],"
+         "\"items\":{\"const\":3}}",
+         {"+[]", "+[1]", "+[1,2]", "+[1,2,3,3]", "-[2", "-[1,3"}},
+        {SCHEMA,
+         "{\"type\":\"array\",\"prefixItems\":[{\"const\":1},{\"const\":2}],"
+         "\"minItems\":2}",
+         {"+[1,2]", "-[1]", "-[1,2,"}},
+        {SCHEMA, "{\"enum\":[\"a\\n\\u00e4\",1.5,null,[1,{\"x\":true}],0.1]}",
+         {"+\"a\\n\xc3\xa4\"", "+1.5", "+null", "+[1,{\"x\":true}]", "+0.1", "-2"}},
+        {SCHEMA, "{\"type\":\"string\",\"enum\":[\"a\",1,\"bc\"],\"minLength\":2}",
+         {"+\"bc\"", "-\"a\"", "-1"}},
+        {SCHEMA, "{\"type\":\"string\",\"minLength\":1,\"maxLength\":2}",
+         {"+\"a\"", "+\"\xc3\xa4\xe2\x82\xac\"", "+\"\\n\\u00e4\"",
+          "+\"\\ud83d\\ude00x\"", "-\"\"", "-\"abc", "-\"\\ud83d\"",
+          "-\"\\u0000"}},
+        {SCHEMA, "{\"type\":\"string\",\"pattern\":\"^[a-z\\\"\\n]+$\"}",
+         {"+\"abc\"", "+\"a\\\"\\n\"", "-\"A\"", "-\"\n"}},
+        {SCHEMA, "{\"type\":\"string\",\"format\":\"date\"}",
+         {"+\"2024-12-31\"", "-\"2024-02-30", "-\"2024-13", "-\"x"}},
+        {SCHEMA, "{\"type\":\"string\",\"format\":\"date-time\"}",
+         {"+\"2024-12-31T23:59:59.5Z\"", "+\"1999-01-01T00:00:00+01:00\"",
+          "-\"2024-12-31\""}},
+        {SCHEMA, "{\"type\":\"string\",\"format\":\"ipv4\"}",
+         {"+\"255.0.10.249\"", "-\"256.", "-\"1.2.3\""}},
+        {SCHEMA, "{\"type\":\"integer\",\"minimum\":-5,\"maximum\":120}",
+         {"+-5", "+0", "+99", "+120", "-121", "--6", "-1.0", "-00", "--0"}},
+        {SCHEMA, "{\"type\":\"integer\",\"exclusiveMinimum\":9}",
+         {"+10", "+123456789012345", "-9 ", "-0", "--1"}},
+        {SCHEMA, "{\"type\":\"integer\",\"maximum\":-3}", {"+-3", "+-44", "--2 ", "-0", "-1"}},
+        {SCHEMA, "{\"type\":\"number\",\"minimum\":0,\"maximum\":1}",
+         {"+0", "+1", "+0.5", "+1.000", "+0.0", "-1.01", "--0.5", "-2"}},
+        {SCHEMA, "{\"type\":\"number\",\"exclusiveMinimum\":0,\"exclusiveMaximum\":1}",
+         {"+0.001", "+0.99", "/0", "/0.00", "-1"}},
+        {SCHEMA, "{\"type\":\"number\",\"minimum\":-2.25,\"maximum\":3.75}",
+         {"+-2.25", "+-2.249", "+3.75", "+3.7", "+3.750", "+0", "+-0.1", "-3.76",
+          "--2.26", "-4", "--3", "+-2.2"}},
+        {SCHEMA, "{\"type\":\"number\",\"minimum\":0.2,\"maximum\":0.25}",
+         {"+0.2", "+0.20", "+0.249", "+0.25", "/0.", "-0.1", "-0.26", "-0.251",
+          "-1", "/0"}},
+        {SCHEMA, "{\"type\":\"number\"}",
+         {"+-0", "+1.5e-10", "+1E5", "/1.", "/1e", "-01", "-.5", "-+1",
+          "-1e100"}},
+        {SCHEMA, "{\"type\":[\"string\",\"null\"]}", {"+null", "+\"a\"", "-1"}},
+        {SCHEMA, "{\"anyOf\":[{\"type\":\"integer\"},{\"const\":\"x\"}]}",
+         {"+1", "+\"x\"", "-\"y"}},
+        {SCHEMA, "{\"type\":\"integer\",\"oneOf\":[{\"minimum\":10},{\"maximum\":2}]}",
+         {"+10", "+2", "-5 ", "-\"a"}},
+        {SCHEMA,
+         "{\"allOf\":[{\"$ref\":\"#/$defs/a~1b\"},{\"properties\":{\"y\":{\"type\":"
+         "\"null\"}},\"required\":[\"y\"]}],\"$defs\":{\"a/b\":{\"type\":\"object\","
+         "\"properties\":{\"x\":{\"type\":\"null\"}},\"required\":[\"x\"]}}}",
+         {"+{\"x\":null,\"y\":null}", "-{\"x\":null}", "-{\"y\""}},
+        {SCHEMA,
+         "{\"$ref\":\"#/definitions/node\",\"definitions\":{\"node\":{\"type\":"
+         "\"object\",\"properties\":{\"next\":{\"$ref\":\"#/definitions/"
+         "node\"}},\"additionalProperties\":false}}}",
+         {"+{}", "+{\"next\":{\"next\":{}}}", "-{\"x\"", "/{\"next\":{\"next\":"}},
+        {SCHEMA, "{\"type\":\"object\",\"required\":[\"k\"]}",
+         {"+{\"k\":1}", "-{}", "-{\"x\""}},
+        {SCHEMA, "{\"properties\":{\"a\":false,\"b\":true}}",
+         {"+{\"b\":1}", "+{}", "-{\"a\":"}},
+        {SCHEMA, "{\"title\":\"t\",\"x-foo\":1,\"minProperties\":0}", {"+1", "+{}"}},
+        {SCHEMA, "{\"items\":{\"$ref\":\"#\"}}", {"+[]", "+[[],[[]]]", "-[1"}},
+    };
+
+    (void)state;
+    RUN(t);
+}
+
+/* Each of these is refused, with a message that holds the words. */
+static void refusals(void **state)
+{
+    static const struct {
+        enum kind kind;
+        const char *source, *words;
+    } t[] = {
+        {GBNF, "root ::= root \"a\" | \"b\"", "'root' calls itself before"},
+        {GBNF, "root ::= a\na ::= b? c\nb ::= \"x\"\nc ::= a", "left recursion"},
+        {GBNF, "root ::= x", "does not define"},
+        {GBNF, "a ::= \"b\"", "no rule 'root'"},
+        {GBNF, "root ::= \"a\" root", "finite"},
+        {GBNF, "root ::= (\"a\"", "')' is missing"},
+        {GBNF, "root ::= \"a", "a literal ends"},
+        {GBNF, "root ::= \"a\"\nroot ::= \"b\"", "twice"},
+        {GBNF, "root ::= \"a\"\n\n%", "line 3"},
+        {GBNF, "root ::= [z-a]", "rises"},
+        {GBNF, "root ::= \"a\"{5,2}", "m <= n"},
+        {GBNF, "root ::= \"a\"{99999}", "99999 times"},
+        {GBNF, "root ::= ((((\"a\"{9999}){9999}){9999}){9999})", "states"},
+        {GBNF, "root ::= (((\"\"{9999}){9999}){9999})", "states"},
+        {WHOLE, "(a", "')' is missing"},
+        {WHOLE, "a)", "')' without"},
+        {WHOLE, "*a", "nothing to repeat"},
+        {WHOLE, "a**", "repetition of a repetition"},
+        {WHOLE, "(?=a)b", "looking around"},
+        {WHOLE, "(?i)b", "flags"},
+        {WHOLE, "(a)\\1", "escape is not supported"},
+        {WHOLE, "a\\b", "escape is not supported"},
+        {WHOLE, "\\p{L}", "escape is not supported"},
+        {WHOLE, "a^b", "at the ends"},
+        {WHOLE, "[a", "a set ends"},
+        {WHOLE, "[b-a]", "rises"},
+        {WHOLE, "(((((x{1000}){1000}){1000}){1000}){1000})", "states"},
+        {SCHEMA, "{\"not\":{}}", "$: 'not' is not supported"},
+        {SCHEMA, "{\"properties\":{\"a\":{\"items\":{\"uniqueItems\":true}}}}",
+         "$.a.items: 'uniqueItems'"},
+        {SCHEMA, "{\"if\":{}}", "'if'"},
+        {SCHEMA, "{\"patternProperties\":{}}", "'patternProperties'"},
+        {SCHEMA, "{\"type\":\"thing\"}", "'type' must be"},
+        {SCHEMA, "{\"$ref\":\"http://x/y\"}", "'$ref' must"},
+        {SCHEMA, "{\"$ref\":\"#/nowhere\"}", "does not exist"},
+        {SCHEMA, "{\"$ref\":\"#\"}", "calls itself"},
+        {SCHEMA, "{\"allOf\":[{\"$ref\":\"#\"}]}", "refers to itself"},
+        {SCHEMA, "false", "finite"},
+        {SCHEMA, "{\"type\":\"object\",\"properties\":{\"a\":{\"$ref\":\"#\"}},"
+                 "\"required\":[\"a\"]}",
+         "finite"},
+        {SCHEMA, "{\"type\":\"integer\",\"minimum\":2,\"maximum\":1}", "finite"},
+        {SCHEMA, "{\"type\":\"string\",\"maxLength\":99999}", "'maxLength'"},
+        {SCHEMA, "{\"type\":\"string\",\"pattern\":\"a\",\"maxLength\":9}",
+         "beside 'pattern'"},
+        {SCHEMA, "{\"type\":\"string\",\"format\":\"idn-email\"}", "'format'"},
+        {SCHEMA, "{\"type\":\"number\",\"minimum\":1e30}", "digits"},
+        {SCHEMA, "[1]", "no object and no boolean"},
+        {SCHEMA, "{\"allOf\":[{\"pattern\":\"a\"},{\"pattern\":\"b\"}]}", "'pattern'"},
+        {SCHEMA, "{\"enum\":[\"a\"],\"pattern\":\"b\"}", "'pattern'"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < SL_COUNTOF(t); i++) {
+        struct sl_shape *s = NULL;
+        struct sl_err err = {0};
+        uint64_t t0 = sl_clock_ns();
+        int rc = open_shape(&s, t[i].kind, t[i].source, &err);
+
+        if (!rc || s || !strstr(err.msg, t[i].words))
+            fail_msg("%s: %d '%s' lacks '%s'", t[i].source, rc, err.msg,
+                     t[i].words);
+        assert_true(rc == SL_EARG || rc == SL_EUNSUP);
+        /* Hostile ones cost little: 0.1 s is promised; this one is for slow
+         * machines. */
+        assert_true(sl_clock_s(t0, sl_clock_ns()) < 2);
+    }
+}
+
+/* The mask says of every token what pushing it says. */
+static void check_mask(struct sl_matcher *m)
+{
+    const uint64_t *bit = NULL;
+    uint64_t copy[(N_VOCAB + 63) / 64];
+
+    assert_int_equal(sl_matcher_mask(m, &bit, NULL), 0);
+    memcpy(copy, bit, sizeof(copy));
+    for (uint32_t id = 0; id < N_VOCAB; id++) {
+        bool in = copy[id / 64] >> id % 64 & 1;
+
+        if (in != sl_matcher_allows(m, (int32_t)id))
+            fail_msg("token %u: mask %d", id, in);
+    }
+}
+
+/* Follow a text; at each byte compare the mask with the truth. */
+static void masks_along(enum kind kind, const char *source, const char *text)
+{
+    struct sl_shape *s = NULL;
+    struct sl_matcher *m = NULL;
+
+    assert_int_equal(open_shape(&s, kind, source, NULL), 0);
+    assert_int_equal(sl_matcher_open(&m, s, NULL), 0);
+    check_mask(m);
+    for (size_t i = 0; text[i]; i++) {
+        assert_true(sl_matcher_push(m, (unsigned char)text[i]));
+        check_mask(m);
+    }
+    assert_true(sl_matcher_can_end(m));
+    sl_matcher_close(&m);
+    sl_shape_close(&s);
+}
+
+static void masks(void **state)
+{
+    char deep[2 * 100 + 1];
+
+    (void)state;
+    masks_along(SCHEMA, "true",
+                "{\"name\": [1, {\"ab\":\"\\\"\xc3\xa4\xe2\x82\xac\"}, [], "
+                "-0.5e+1], \"abc\":{\"a\":{\"a\":null}}}");
+    masks_along(SCHEMA,
+                "{\"properties\":{\"name\":{\"maxLength\":5,\"type\":\"string\"},"
+                "\"n\":{\"enum\":[12,123,\"ab\"]}},\"required\":[\"name\"]}",
+                "{\"name\":\"abc\xc3\xa4\",\"n\":123}");
+    masks_along(GBNF, "root ::= \"[\" root* \"]\" | \"a\" root \"b\" | [a-c]+",
+                "[[a[abc]b][][c]]");
+    masks_along(WHOLE, "(a|ab|abc|aaa+)*\"?", "abcabaaaaaaaab\"");
+    /* To the limit on depth, where what encloses matters. */
+    memset(deep, '[', 100);
+    memset(deep + 100, ']', 100);
+    deep[200] = 0;
+    masks_along(SCHEMA, "{\"items\":{\"$ref\":\"#\"}}", deep);
+}
+
+/* There is always a way on, and always a way to the end. */
+static void depth_has_no_dead_end(void **state)
+{
+    /* Each level needs three more to end. */
+    static const char source[] =
+        "root ::= a\na ::= \"[\" a \"]\" | \"(\" b \")\"\nb ::= \"<\" c "
+        "\">\"\nc ::= \"x\" d\nd ::= \"y\" \"z\"?";
+    struct sl_shape *s = NULL;
+    struct sl_matcher *m = NULL;
+    uint32_t n = 0;
+
+    (void)state;
+    assert_int_equal(open_shape(&s, GBNF, source, NULL), 0);
+    assert_int_equal(sl_matcher_open(&m, s, NULL), 0);
+    while (sl_matcher_push(m, '['))
+        n++;
+    assert_in_range(n, SL_AUTOMATON_MAX_DEPTH - 8, SL_AUTOMATON_MAX_DEPTH);
+    assert_true(sl_matcher_push_text(m, "(<xyz>)", 7));
+    for (; n > 0; n--)
+        assert_true(sl_matcher_push(m, ']'));
+    assert_true(sl_matcher_is_done(m));
+    sl_matcher_close(&m);
+    sl_shape_close(&s);
+}
+
+/* A token that has no bytes, between others. */
+static void tokens(void **state)
+{
+    struct sl_grammar g;
+    struct sl_shape *s = NULL;
+    struct sl_matcher *m = NULL;
+    uint32_t r, list;
+
+    (void)state;
+    sl_grammar_init(&g);
+    r = sl_grammar_rule(&g, "root", 4);
+    list = sl_grammar_seq(&g);
+    sl_grammar_add(&g, list, sl_grammar_bytes(&g, "a", 1));
+    sl_grammar_add(&g, list, sl_grammar_token(&g, TAG));
+    sl_grammar_add(&g, list, sl_grammar_bytes(&g, "b", 1));
+    sl_grammar_define(&g, r, list);
+    assert_int_equal(sl_shape_open(&s, &g, trie, NULL), 0);
+    sl_grammar_deinit(&g);
+    assert_int_equal(sl_matcher_open(&m, s, NULL), 0);
+    check_mask(m);
+    assert_false(sl_matcher_allows(m, TAG));
+    assert_true(sl_matcher_push(m, 'a'));
+    check_mask(m);
+    assert_false(sl_matcher_allows(m, 'b'));
+    assert_false(sl_matcher_push(m, 'b'));
+    assert_true(sl_matcher_push(m, TAG));
+    assert_false(sl_matcher_can_end(m));
+    check_mask(m);
+    assert_true(sl_matcher_push(m, 'b'));
+    assert_true(sl_matcher_can_end(m));
+    assert_true(sl_matcher_is_done(m));
+    check_mask(m);
+    assert_false(sl_matcher_allows(m, -1));
+    assert_false(sl_matcher_allows(m, INT32_MAX));
+    sl_matcher_close(&m);
+    sl_shape_close(&s);
+}
+
+/* Several answers of one shape do not disturb each other, also while what they
+ * share is forgotten and made again. */
+static void many_matchers(void **state)
+{
+    enum { N = 40, LEN = 300 };
+    struct sl_matcher *m[N];
+    struct sl_shape *s = NULL;
+    char text[LEN];
+
+    (void)state;
+    assert_int_equal(
+        open_shape(&s, WHOLE, "((a|b){1,200}[ab]c{0,300}(a|ab|b){7}[ab]*)*",
+                   NULL),
+        0);
+    for (int i = 0; i < N; i++)
+        assert_int_equal(sl_matcher_open(&m[i], s, NULL), 0);
+    for (int k = 0; k < LEN; k++) {
+        text[k] = (char)('a' + k * k % 7 % 2);
+        for (int i = 0; i < N; i++) {
+            bool ok = sl_matcher_push_text(m[i], text + k, 1);
+
+            assert_true(ok);
+            if (k % 50 == i % 50)
+                check_mask(m[i]);
+        }
+    }
+    for (int i = 1; i < N; i++)
+        assert_int_equal(sl_matcher_can_end(m[0]), sl_matcher_can_end(m[i]));
+    for (int i = 0; i < N; i++) {
+        sl_matcher_stop(m[i]);
+        sl_matcher_close(&m[i]);
+    }
+    sl_shape_close(&s);
+}
+
+static void rewinding(void **state)
+{
+    struct sl_shape *s = NULL;
+    struct sl_matcher *m = NULL;
+    uint32_t mark;
+
+    (void)state;
+    assert_int_equal(open_shape(&s, SCHEMA, "{\"type\":\"object\"}", NULL), 0);
+    assert_int_equal(sl_matcher_open(&m, s, NULL), 0);
+    assert_true(sl_matcher_push_text(m, "{\"a", 3));
+    mark = sl_matcher_mark(m);
+    assert_true(sl_matcher_push_text(m, "\": [1, 2", 8));
+    sl_matcher_rewind(m, mark);
+    check_mask(m);
+    assert_true(sl_matcher_push_text(m, "b\":0}", 5));
+    assert_true(sl_matcher_is_done(m));
+    sl_matcher_close(&m);
+    sl_shape_close(&s);
+}
+
+/* Every allocation that fails ends in SL_ENOMEM and nothing leaks. */
+static void no_memory(void **state)
+{
+    (void)state;
+    for (uint64_t n = 1;; n++) {
+        struct sl_shape *s = NULL;
+        int rc;
+
+        sl_mem_fail_nth(n);
+        rc = open_shape(&s, GBNF, "root ::= (\"a\" | x)*\nx ::= [a-z]{2}",
+                        NULL);
+        sl_mem_fail_nth(0);
+        if (!rc) {
+            sl_shape_close(&s);
+            break;
+        }
+        assert_int_equal(rc, SL_ENOMEM);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(grammars),
+        cmocka_unit_test(patterns),
+        cmocka_unit_test(schemas),
+        cmocka_unit_test(refusals),
+        cmocka_unit_test(masks),
+        cmocka_unit_test(depth_has_no_dead_end),
+        cmocka_unit_test(tokens),
+        cmocka_unit_test(many_matchers),
+        cmocka_unit_test(rewinding),
+        cmocka_unit_test(no_memory),
+    };
+
+    return cmocka_run_group_tests(tests, make_trie, end_trie);
+}
