@@ -43,7 +43,7 @@ struct sl_gen;    /* one generation */
 
 /* ------------------------------------------------------------ the engine */
 
-enum sl_kv_type { SL_KV_BF16, SL_KV_F32 };
+enum sl_kv_type { SL_KV_BF16, SL_KV_F32, SL_KV_BFP8 };
 
 /* Who drafts. A draft is kept if it is the token that would have been drawn
  * anyway, so this changes the time of an answer and never its text. */

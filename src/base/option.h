@@ -97,8 +97,9 @@ enum sl_opt_type {
     X(BLOCK_SIZE, CHOICE, SL_OPT_V_ENGINE, "block-size", "", "64", 0, 0, "64", \
       "Tokens of one key/value page. It is always 64.")                        \
     X(KV_DTYPE, CHOICE, SL_OPT_V_MODEL, "kv-dtype", "--kv-cache-dtype",       \
-      "bf16|fp32|auto=bf16|bfloat16=bf16|float32=fp32", 0, 0, "bf16",          \
-      "Type of the stored keys and values.")                                   \
+      "bf16|fp32|bfp8|auto=bf16|bfloat16=bf16|float32=fp32", 0, 0, "bf16",     \
+      "Type of the stored keys and values; bfp8 takes half the memory of "     \
+      "bf16 and loses a little.")                                              \
     X(DTYPE, CHOICE, SL_OPT_V_MODEL, "dtype", "",                             \
       "auto|bfloat16|q8|q4|bfp4", 0, 0, "auto",                                \
       "Type of the weights: auto takes each tensor as it is stored; bfloat16 " \

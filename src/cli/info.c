@@ -83,7 +83,7 @@ static void add_sizes(struct sl_buf *b, const json_t *j)
     add_bytes(b, "recurrent state",
               (uint64_t)get(j, "state_bytes_per_sequence"), "");
     add_bytes(b, "keys and values", (uint64_t)get(kv, "bf16"),
-              " per token (bf16; fp32 is twice that)");
+              " per token (bf16; fp32 is twice that, bfp8 half)");
     for (size_t i = 0; i < SL_COUNTOF(contexts); i++) {
         char name[32];
 

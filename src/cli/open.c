@@ -39,6 +39,8 @@ void sl_cli_engine_opts(struct sl_engine_opts *eo, const struct sl_opts *o)
         SL_WEIGHTS_BFP4};
     static const enum sl_draft_who who[] = {SL_DRAFT_ALL, SL_DRAFT_OFF,
                                             SL_DRAFT_GREEDY};
+    /* bf16, fp32, bfp8 */
+    static const enum sl_kv_type kv[] = {SL_KV_BF16, SL_KV_F32, SL_KV_BFP8};
     const struct sl_opt_value *v = o->value;
 
     sl_engine_opts_init(eo);
@@ -49,7 +51,7 @@ void sl_cli_engine_opts(struct sl_engine_opts *eo, const struct sl_opts *o)
     eo->max_num_seqs = (uint32_t)v[SL_OPT_MAX_NUM_SEQS].i;
     eo->max_num_batched_tokens = (uint32_t)v[SL_OPT_MAX_NUM_BATCHED_TOKENS].i;
     eo->kv_pool_tokens = (uint64_t)v[SL_OPT_KV_POOL_TOKENS].i;
-    eo->kv_type = v[SL_OPT_KV_DTYPE].i ? SL_KV_F32 : SL_KV_BF16;
+    eo->kv_type = kv[v[SL_OPT_KV_DTYPE].i];
     eo->prefix_cache = v[SL_OPT_PREFIX_CACHE].i == 0; /* on, off */
     eo->prefix_cache_bytes = (uint64_t)(v[SL_OPT_PREFIX_CACHE_GIB].f * 0x1p30);
     eo->draft = who[v[SL_OPT_SPECULATE].i];

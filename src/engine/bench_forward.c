@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/probe.h"
 #include "engine/bench.h"
+#include "engine/engine.h"
 #include "engine/median.h"
 #include "model/qwen35.h"
 #include "model/shape.h"
@@ -140,7 +141,7 @@ static int open_memory(struct forward *f, struct sl_err *err)
     struct sl_memory_opts m = {
         .planes = plane,
         .n_plane = sl_model_planes(c, false, plane),
-        .kv_type = f->o->engine->kv_type == SL_KV_F32 ? SL_F32 : SL_BF16,
+        .kv_type = sl_engine_kv_dtype(f->o->engine->kv_type),
         .n_page = N_SEQ * (max_tok / SL_KV_PAGE + 2),
         .max_tok = max_tok,
         .n_seq = N_SEQ,

@@ -249,6 +249,19 @@ static uint32_t places_to_keep(const struct sl_engine *e, size_t slot_bytes)
     return (uint32_t)sl_min((size_t)(bytes / sl_max(slot_bytes, 1)), MAX_KEEP);
 }
 
+enum sl_dtype sl_engine_kv_dtype(enum sl_kv_type t)
+{
+    switch (t) {
+    case SL_KV_F32:
+        return SL_F32;
+    case SL_KV_BFP8:
+        return SL_BFP8;
+    case SL_KV_BF16:
+        break;
+    }
+    return SL_BF16;
+}
+
 /* Fill in max_model_len and kv_pool_tokens: what was asked for, or what fits. */
 static int size_context(struct sl_engine *e, size_t page_bytes,
                         size_t other_bytes, struct sl_err *err)
@@ -289,7 +302,7 @@ static int open_memory(struct sl_engine *e, struct sl_err *err)
     struct sl_kv_plane plane[SL_MODEL_PLANES];
     struct sl_memory_opts m = {
         .planes = plane,
-        .kv_type = e->opts.kv_type == SL_KV_F32 ? SL_F32 : SL_BF16,
+        .kv_type = sl_engine_kv_dtype(e->opts.kv_type),
         .n_seq = e->opts.max_num_seqs,
         .n_slot = e->opts.max_num_seqs + 1};
     /* Rows that waited for the draft head go through it at once. */

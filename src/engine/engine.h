@@ -91,6 +91,9 @@ void sl_gen_list_push(struct sl_gen_list *l, struct sl_gen *g);
 void sl_gen_list_insert(struct sl_gen_list *l, struct sl_gen *g, bool first);
 struct sl_gen *sl_gen_list_pop(struct sl_gen_list *l); /* NULL when empty */
 
+/* The type of stored keys and values. */
+enum sl_dtype sl_engine_kv_dtype(enum sl_kv_type t);
+
 /* Run one step over the running generations (engine/step.c). */
 void sl_engine_step(struct sl_engine *e);
 

@@ -64,6 +64,7 @@ static uint64_t token_bytes(const struct sl_weights_size *w)
 
 static json_t *sizes(const struct sl_weights_size *w)
 {
+    static const enum sl_dtype kv_types[] = {SL_BF16, SL_F32, SL_BFP8};
     json_t *classes = json_object(), *types = json_array(), *kv;
     struct sl_rec_shape rec;
     struct sl_kv_plane plane[SL_MODEL_PLANES];
@@ -78,10 +79,11 @@ static json_t *sizes(const struct sl_weights_size *w)
                 types, json_string(sl_dtype_get((enum sl_dtype)t)->name));
     (void)sl_model_planes(&w->conf, false, plane);
     sl_model_rec_shape(&w->conf, 0, &rec);
-    kv = json_pack("{s:o, s:o}", "bf16",
-                   number(sl_kv_page_bytes(plane, 1, SL_BF16) / SL_KV_PAGE),
-                   "fp32",
-                   number(sl_kv_page_bytes(plane, 1, SL_F32) / SL_KV_PAGE));
+    kv = json_object();
+    for (size_t i = 0; i < SL_COUNTOF(kv_types); i++)
+        json_object_set_new(
+            kv, sl_dtype_get(kv_types[i])->name,
+            number(sl_kv_page_bytes(plane, 1, kv_types[i]) / SL_KV_PAGE));
     return json_pack(
         "{s:o, s:o, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "parameters",
         number(w->n_param), "types", types, "mtp", w->has_mtp, "weights_found",

@@ -30,6 +30,7 @@
 #include "base/base.h"
 #include "base/dtype.h"
 
+#define SL_BFP 16        /* elements that share a bfp exponent */
 #define SL_GROUP 8       /* output rows that are interleaved */
 #define SL_TILE 16       /* state columns, and key positions, of one tile */
 #define SL_KV_PAGE 64    /* positions of one KV page */
@@ -217,7 +218,13 @@ typedef void sl_gdn_fn(const struct sl_gdn *g);
 
 /* One key or value of one position into its page. A page of one KV head holds
  * keys as four tiles of [dim][16 positions] and values as [64 positions][dim],
- * elements of type F32 or BF16 (rounded to nearest even, NaN kept quiet). */
+ * elements of type F32 or BF16 (rounded to nearest even, NaN kept quiet).
+ *
+ * BFP8 rounds as sl_quantise_row does, 16 elements of one position together; dim
+ * is a multiple of 16. An element is an int8 i and worth i * 2^(e - 133) (0 for
+ * e = 0). A tile of keys is [dim / 16] blocks of 16 exponents (one per position)
+ * and [16][16 positions] elements; a value is [dim / 16] exponents and [dim]
+ * elements. */
 typedef void sl_put_k_fn(void *restrict page, size_t pos, const float *k,
                          size_t dim);
 typedef void sl_put_v_fn(void *restrict page, size_t pos, const float *v,
@@ -286,7 +293,7 @@ struct sl_kern {
     sl_conv_fn *conv;
     sl_gdn_gates_fn *gdn_gates;
     sl_gdn_fn *gdn;
-    sl_put_k_fn *put_k[SL_N_DTYPE]; /* F32 and BF16 */
+    sl_put_k_fn *put_k[SL_N_DTYPE]; /* F32, BF16 and BFP8 */
     sl_put_v_fn *put_v[SL_N_DTYPE];
     sl_attn_fn *attn[SL_N_DTYPE];
     sl_attn_merge_fn *attn_merge;

@@ -97,7 +97,8 @@ def published_35b():
 @test
 def sizes_of_27b():
     j = json.loads(info(published("27B"), "--json").out)
-    check(j["kv_bytes_per_token"] == {"bf16": 65536, "fp32": 131072}, j)
+    check(j["kv_bytes_per_token"] == {
+        "bf16": 65536, "fp32": 131072, "bfp8": 34816}, j)
     # 48 layers of 48 heads of 128 x 128, and three conv inputs, fp32.
     check(j["state_bytes_per_sequence"] ==
           48 * 4 * (48 * 128 * 128 + 3 * (2 * 16 * 128 + 48 * 128)), j)

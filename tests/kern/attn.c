@@ -4,45 +4,80 @@
 
 #include "check.h"
 #include "kern/math.h"
+#include "kern/quantise.h"
 
 #define U 0x1p-24
 enum { N_PAGES = SL_KV_BLOCK / SL_KV_PAGE };
 
-static size_t element_bytes(enum sl_dtype type)
+/* Bytes of the keys, or the values, of a page. */
+static size_t half_bytes(enum sl_dtype type, size_t dim)
 {
-    return sl_dtype_get(type)->bytes;
+    return SL_KV_PAGE * sl_dtype_bytes(type, dim);
 }
 
-static float get(const void *page, enum sl_dtype type, size_t i)
+/* A dimension that the type can have. */
+static size_t any_dim(struct check *c, enum sl_dtype type)
 {
-    return type == SL_F32 ? ((const float *)page)[i]
-                          : sl_bf16_f32(((const uint16_t *)page)[i]);
+    if (type == SL_BFP8)
+        return SL_BFP * below(c, 17);
+    return any_size(c, 260);
 }
 
-static void set(void *page, enum sl_dtype type, size_t i, float f)
+static float bfp8(const void *page, size_t exponent, size_t code)
 {
-    if (type == SL_F32)
-        ((float *)page)[i] = f;
-    else
-        ((uint16_t *)page)[i] = sl_f32_bf16(f);
+    const int8_t *p = page;
+
+    return ldexpf((float)p[code], (uint8_t)p[exponent] - 133);
 }
 
-/* Where element d of a key lies, from the description in kern.h: four tiles of
- * [dim][16 positions]. */
-static size_t key_at(size_t pos, size_t d, size_t dim)
+/* Element d of the key of a position, by the description in kern.h: four tiles
+ * of [dim][16 positions]; bfp8 has them by sixteens of d, behind a row of
+ * exponents. */
+static float get_key(enum sl_dtype type, const void *page, size_t pos, size_t d,
+                     size_t dim)
 {
     size_t tile = pos / 16, lane = pos % 16;
+    size_t at = tile * 16 * dim + d * 16 + lane;
+    size_t block = tile * dim / 16 + d / 16;
 
-    return tile * 16 * dim + d * 16 + lane;
+    if (type == SL_BFP8)
+        return bfp8(page, block * 272 + lane, at + (block + 1) * 16);
+    return type == SL_F32 ? ((const float *)page)[at]
+                          : sl_bf16_f32(((const uint16_t *)page)[at]);
+}
+
+static float get_value(enum sl_dtype type, const void *page, size_t pos,
+                       size_t d, size_t dim)
+{
+    size_t at = pos * dim + d, row = pos * (dim / 16 + dim);
+
+    if (type == SL_BFP8)
+        return bfp8(page, row + d / 16, row + dim / 16 + d);
+    return type == SL_F32 ? ((const float *)page)[at]
+                          : sl_bf16_f32(((const uint16_t *)page)[at]);
+}
+
+/* What storing makes of a row. */
+static void rounded(enum sl_dtype type, float *y, const float *x, size_t dim)
+{
+    unsigned char blocks[512];
+
+    SL_CHECK(sl_dtype_bytes(SL_BFP8, dim) <= sizeof(blocks));
+    if (type == SL_BFP8) {
+        sl_quantise_row(type, blocks, x, dim);
+        sl_dequantise_row(type, y, blocks, dim);
+    }
+    for (size_t d = 0; type != SL_BFP8 && d < dim; d++)
+        y[d] = type == SL_F32 ? x[d] : sl_bf16_f32(sl_f32_bf16(x[d]));
 }
 
 static void put(struct check *c, enum sl_dtype type, bool key)
 {
-    size_t dim = any_size(c, 260), pos = below(c, SL_KV_PAGE);
-    size_t bytes = SL_KV_PAGE * dim * element_bytes(type);
-    float *x = in_floats(c, dim);
-    void *want = out_bytes(c, SL_KV_PAGE * dim, element_bytes(type));
-    void *page = out_bytes(c, SL_KV_PAGE * dim, element_bytes(type));
+    size_t dim = any_dim(c, type), pos = below(c, SL_KV_PAGE);
+    size_t bytes = half_bytes(type, dim);
+    float *x = in_floats(c, dim), y[260];
+    void *want = out_bytes(c, bytes, 1);
+    void *page = out_bytes(c, bytes, 1);
 
     describe(c, "position %zu, dim %zu, fill %d", pos, dim, (int)c->fill);
     if (key) {
@@ -53,11 +88,14 @@ static void put(struct check *c, enum sl_dtype type, bool key)
         c->fast->put_v[type](page, pos, x, dim);
     }
     compare_bytes(c, "page", page, want, bytes);
+    if (type == SL_BFP8 && c->fill == FILL_BITS)
+        return; /* what is not finite gives some legal block */
+    rounded(type, y, x, dim);
     for (size_t d = 0; d < dim; d++) {
-        size_t at = key ? key_at(pos, d, dim) : pos * dim + d;
-        float r = type == SL_F32 ? x[d] : sl_bf16_f32(sl_f32_bf16(x[d]));
+        float got = key ? get_key(type, page, pos, d, dim)
+                        : get_value(type, page, pos, d, dim);
 
-        if (!same(get(page, type, at), r))
+        if (!same(got, y[d]))
             complain(c, "element %zu is not at its place", d);
     }
 }
@@ -89,15 +127,18 @@ static void draw_pages(struct check *c, struct sl_attn *a, enum sl_dtype type,
     size_t n_pages = (most + SL_KV_PAGE - 1) / SL_KV_PAGE;
 
     for (size_t i = 0; i < n_pages; i++) {
-        void *k = in_bytes(c, SL_KV_PAGE * a->dim, element_bytes(type));
-        void *v = in_bytes(c, SL_KV_PAGE * a->dim, element_bytes(type));
+        void *k = in_bytes(c, half_bytes(type, a->dim), 1);
+        void *v = in_bytes(c, half_bytes(type, a->dim), 1);
         size_t n = sl_min(most - i * SL_KV_PAGE, SL_KV_PAGE);
+        float row[SL_BFP * 17];
 
         for (size_t p = 0; p < n; p++) {
-            for (size_t d = 0; d < a->dim; d++) {
-                set(k, type, key_at(p, d, a->dim), any_float(c, c->fill));
-                set(v, type, p * a->dim + d, any_float(c, c->fill));
-            }
+            for (size_t d = 0; d < a->dim; d++)
+                row[d] = any_float(c, c->fill);
+            c->ref->put_k[type](k, p, row, a->dim);
+            for (size_t d = 0; d < a->dim; d++)
+                row[d] = any_float(c, c->fill);
+            c->ref->put_v[type](v, p, row, a->dim);
         }
         touched(c, k);
         touched(c, v);
@@ -123,7 +164,7 @@ static double score(const struct sl_attn *a, enum sl_dtype type, size_t t,
     double sum = 0, mag = 0;
 
     for (size_t d = 0; d < a->dim; d++) {
-        double k = (double)get(page, type, key_at(p % SL_KV_PAGE, d, a->dim));
+        double k = (double)get_key(type, page, p % SL_KV_PAGE, d, a->dim);
 
         sum += (double)q[d] * k;
         mag += fabs((double)q[d] * k);
@@ -160,7 +201,8 @@ static void query_mathematics(struct check *c, const struct sl_attn *a,
 
         for (size_t p = 0; p < n; p++) {
             const void *page = a->v[p / SL_KV_PAGE];
-            double v = (double)get(page, type, p % SL_KV_PAGE * a->dim + d);
+            double v =
+                (double)get_value(type, page, p % SL_KV_PAGE, d, a->dim);
 
             o += e[p] * v;
             tol += e[p] * fabs(v) * (off[p] + gamma_n(n));
@@ -177,6 +219,8 @@ static void check_attn(struct check *c, enum sl_dtype type)
     size_t most, t;
 
     a.dim = 8 * (one_in(c, 4) ? 32 : below(c, 17));
+    if (type == SL_BFP8)
+        a.dim -= a.dim % SL_BFP;
     a.ld_q = a.dim + below(c, 5);
     a.q = in_floats(c, a.n_q ? (a.n_q - 1) * a.ld_q + a.dim : 0);
     a.n_valid = draw_valid(c, a.n_q, &most);
@@ -271,9 +315,26 @@ static void check_attn_bf16(struct check *c)
     check_attn(c, SL_BF16);
 }
 
+static void check_put_k_bfp8(struct check *c)
+{
+    put(c, SL_BFP8, true);
+}
+
+static void check_put_v_bfp8(struct check *c)
+{
+    put(c, SL_BFP8, false);
+}
+
+static void check_attn_bfp8(struct check *c)
+{
+    check_attn(c, SL_BFP8);
+}
+
 const struct entry attn_entries[] = {
     {"put_k_f32", check_put_k_f32},   {"put_k_bf16", check_put_k_bf16},
-    {"put_v_f32", check_put_v_f32},   {"put_v_bf16", check_put_v_bf16},
+    {"put_k_bfp8", check_put_k_bfp8}, {"put_v_f32", check_put_v_f32},
+    {"put_v_bf16", check_put_v_bf16}, {"put_v_bfp8", check_put_v_bfp8},
     {"attn_f32", check_attn_f32},     {"attn_bf16", check_attn_bf16},
-    {"attn_merge", check_attn_merge}, {NULL, NULL},
+    {"attn_bfp8", check_attn_bfp8},   {"attn_merge", check_attn_merge},
+    {NULL, NULL},
 };

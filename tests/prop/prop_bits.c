@@ -217,7 +217,7 @@ int main(int argc, char **argv)
                {"moe-r2", SL_BF16, SL_PLAN_AUTO},
                {"moe-r2", SL_BF16, SL_PLAN_BFP4},
                {"fp8", SL_F32, SL_PLAN_AUTO},
-               {"nested", SL_BF16, SL_PLAN_Q4}};
+               {"nested", SL_BFP8, SL_PLAN_Q4}};
     int64_t seed = 1;
 
     if (argc > 1 &&

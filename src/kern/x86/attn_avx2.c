@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "kern/quant.h"
 #include "kern/x86/math_avx2.h"
 #include "kern/x86/x86.h"
 
@@ -82,12 +83,55 @@ static float softmax(float *s, size_t n, float *l)
     return m;
 }
 
-/* Eight elements from element i on. */
-SL_INLINE __m256 elements(enum sl_dtype type, const void *page, size_t i)
+/* Eight int8 as floats. */
+SL_INLINE __m256 load_int8(const int8_t *p)
 {
+    __m128i x = _mm_loadl_epi64((const __m128i *)(const void *)p);
+
+    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(x));
+}
+
+/* Keys of eight positions, dimension d, from position 8 h of a tile on. `unit`
+ * is theirs for the block of d (bfp8). */
+SL_INLINE __m256 keys(enum sl_dtype type, const void *page, size_t dim,
+                      size_t tile, size_t h, size_t d, __m256 unit)
+{
+    size_t i = (tile * dim + d) * SL_TILE + h * VEC;
+
     if (type == SL_F32)
         return _mm256_loadu_ps((const float *)page + i);
-    return load_bf16((const uint16_t *)page + i);
+    if (type == SL_BF16)
+        return load_bf16((const uint16_t *)page + i);
+    /* Each block so far, this one too, has a row of exponents before it. */
+    i += (tile * (dim / SL_BFP) + d / SL_BFP + 1) * SL_TILE;
+    return _mm256_mul_ps(load_int8((const int8_t *)page + i), unit);
+}
+
+/* The units of these positions in the block that begins with dimension d. */
+SL_INLINE __m256 key_unit(const void *page, size_t dim, size_t tile, size_t h,
+                          size_t d)
+{
+    size_t block = (tile * dim + d) / SL_BFP;
+
+    return bfp_unit((const uint8_t *)page + block * (SL_BFP + 1) * SL_TILE +
+                        h * VEC,
+                    0x1p-6f);
+}
+
+/* Dimensions d to d + 7 of the value of a position of the page. */
+SL_INLINE __m256 values(enum sl_dtype type, const void *page, size_t dim,
+                        size_t pos, size_t d)
+{
+    const uint8_t *at;
+
+    if (type == SL_F32)
+        return _mm256_loadu_ps((const float *)page + pos * dim + d);
+    if (type == SL_BF16)
+        return load_bf16((const uint16_t *)page + pos * dim + d);
+    at = (const uint8_t *)page + pos * (dim / SL_BFP + dim);
+    return _mm256_mul_ps(
+        load_int8((const int8_t *)at + dim / SL_BFP + d),
+        set(sl_quant_bfp_unit(at[d / SL_BFP], 6)));
 }
 
 /* Scores of nq queries from t on against nt tiles of keys from tile i on, all
@@ -96,25 +140,31 @@ SL_INLINE void score(enum sl_dtype type, size_t nq, size_t nt,
                      const struct sl_attn *a, size_t t0, size_t i)
 {
     const void *page = a->k[i * SL_TILE / SL_KV_PAGE];
-    const size_t k = i * SL_TILE % SL_KV_PAGE * a->dim; /* first element */
+    const size_t tile = i % (SL_KV_PAGE / SL_TILE);
     const float *q = a->q + t0 * a->ld_q;
     float *s = a->scratch + t0 * SL_KV_BLOCK + i * SL_TILE;
-    __m256 acc[MAX_Q][2 * MAX_TILES], qd[MAX_Q];
+    __m256 acc[MAX_Q][2 * MAX_TILES], qd[MAX_Q], unit[2 * MAX_TILES];
 
     UNROLL
-    for (size_t t = 0; t < nq; t++) {
+    for (size_t h = 0; h < 2 * nt; h++) {
+        unit[h] = _mm256_setzero_ps();
         UNROLL
-        for (size_t h = 0; h < 2 * nt; h++)
+        for (size_t t = 0; t < nq; t++)
             acc[t][h] = _mm256_setzero_ps();
     }
     for (size_t d = 0; d < a->dim; d++) {
+        if (type == SL_BFP8 && d % SL_BFP == 0) {
+            UNROLL
+            for (size_t h = 0; h < 2 * nt; h++)
+                unit[h] = key_unit(page, a->dim, tile + h / 2, h % 2, d);
+        }
         UNROLL
         for (size_t t = 0; t < nq; t++)
             qd[t] = _mm256_broadcast_ss(q + t * a->ld_q + d);
         UNROLL
         for (size_t h = 0; h < 2 * nt; h++) {
-            __m256 kd = elements(
-                type, page, k + (h / 2 * a->dim + d) * SL_TILE + h % 2 * VEC);
+            __m256 kd = keys(type, page, a->dim, tile + h / 2, h % 2, d,
+                             unit[h]);
 
             UNROLL
             for (size_t t = 0; t < nq; t++)
@@ -167,7 +217,7 @@ SL_INLINE void mix(enum sl_dtype type, size_t nq, size_t nv,
             ep[t] = _mm256_broadcast_ss(e + t * SL_KV_BLOCK + p);
         UNROLL
         for (size_t j = 0; j < nv; j++) {
-            __m256 vp = elements(type, page, (p - base) * a->dim + d + j * VEC);
+            __m256 vp = values(type, page, a->dim, p - base, d + j * VEC);
 
             UNROLL
             for (size_t t = 0; t < nq; t++)
@@ -257,6 +307,11 @@ static void attn_bf16(const struct sl_attn *a)
     attn(SL_BF16, a);
 }
 
+static void attn_bfp8(const struct sl_attn *a)
+{
+    attn(SL_BFP8, a);
+}
+
 static void attn_merge(float *restrict m, float *restrict l, float *restrict o,
                        float m2, float l2, const float *restrict o2, size_t dim)
 {
@@ -341,5 +396,6 @@ void sl_kern_init_attn__avx2(struct sl_kern *k)
     k->put_v[SL_BF16] = put_v_bf16;
     k->attn[SL_F32] = attn_f32;
     k->attn[SL_BF16] = attn_bf16;
+    k->attn[SL_BFP8] = attn_bfp8;
     k->attn_merge = attn_merge;
 }

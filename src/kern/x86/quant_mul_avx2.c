@@ -71,12 +71,6 @@ SL_INLINE __m256i load(const void *p)
     return _mm256_loadu_si256((const __m256i *)p);
 }
 
-/* Eight bytes as numbers. */
-SL_INLINE __m256i load_u8(const void *p)
-{
-    return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p));
-}
-
 SL_INLINE __m256 load_f16(const uint16_t *p)
 {
     return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)p));
@@ -195,14 +189,6 @@ SL_INLINE __m256i weight(enum sl_dtype t, const void *p, size_t b, size_t i)
     h = move_bit(load(k6->h[b][i / 4]), 2 * (i % 4), 4);
     h = _mm256_and_si256(h, _mm256_set1_epi8(0x30));
     return _mm256_or_si256(nibbles(k6->q[b], i), h);
-}
-
-/* sl_quant_bfp_unit of eight rows */
-SL_INLINE __m256 bfp_unit(const uint8_t e[8], float one)
-{
-    __m256i u = _mm256_slli_epi32(load_u8(e), 23);
-
-    return _mm256_mul_ps(_mm256_castsi256_ps(u), _mm256_set1_ps(one));
 }
 
 /* s0 and s1 of struct blk. */

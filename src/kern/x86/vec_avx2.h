@@ -77,4 +77,18 @@ SL_INLINE float lanes_sum(__m256 lo, __m256 hi)
     return _mm_cvtss_f32(s);
 }
 
+/* Eight bytes as numbers. */
+SL_INLINE __m256i load_u8(const void *p)
+{
+    return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p));
+}
+
+/* sl_quant_bfp_unit of eight exponents */
+SL_INLINE __m256 bfp_unit(const uint8_t e[8], float one)
+{
+    __m256i u = _mm256_slli_epi32(load_u8(e), 23);
+
+    return _mm256_mul_ps(_mm256_castsi256_ps(u), _mm256_set1_ps(one));
+}
+
 #endif
