@@ -141,6 +141,10 @@ struct sl_gen_opts {
     bool show_special; /* special tokens are printed, too */
     bool want_logprobs;
     uint32_t n_top_logprobs; /* 0 to 20 */
+    bool want_prompt_logprobs; /* see sl_gen_prompt_logprobs; reads the whole
+                                  prompt */
+    uint32_t n_prompt_top; /* 0 to 20 */
+    bool prompt_only; /* end with LENGTH behind the prompt; max_tokens is 0 */
     int32_t priority; /* of those that wait the lowest starts first; of those
                          that run the highest gives way first */
     bool no_cache;       /* read the whole prompt, whatever is known of it */
@@ -202,6 +206,21 @@ SL_API int sl_gen_next(struct sl_gen *g, struct sl_piece *out,
 /* The same without blocking; SL_EBUSY when there is no piece yet. */
 SL_API int sl_gen_poll(struct sl_gen *g, struct sl_piece *out,
                        struct sl_err *err);
+
+/* How likely the model found each token of the prompt, for those that asked.
+ * There from the first piece on, SL_EBUSY before; the arrays live as long as
+ * the generation. Thread as sl_gen_next. */
+struct sl_prompt_logprobs {
+    uint32_t n;                  /* tokens of the prompt */
+    const struct sl_logprob *at; /* [n]; nothing comes before the first one:
+                                    its logprob means nothing */
+    const uint32_t *rank; /* [n] tokens that were at least as likely; from 1 */
+    const struct sl_logprob *top; /* [n][n_top] by falling probability */
+    uint32_t n_top;
+};
+SL_API int sl_gen_prompt_logprobs(struct sl_gen *g,
+                                  struct sl_prompt_logprobs *out,
+                                  struct sl_err *err);
 
 /* Stop soon; the last piece says SL_FINISH_CANCEL. Safe from a signal handler
  * and from any thread. */

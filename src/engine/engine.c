@@ -350,13 +350,15 @@ static int open_step(struct sl_engine *e, struct sl_err *err)
         {&e->step_rows, n, sizeof(*e->step_rows)},
         {&e->part, n, sizeof(*e->part)},
         {&e->logit_row, e->max_logit, sizeof(*e->logit_row)},
+        {&e->score_row, e->max_logit, sizeof(*e->score_row)},
         {&e->sched, n, sizeof(*e->sched)},
         {&e->step_tok, rows, sizeof(*e->step_tok)},
         {&e->hidden, rows, hidden * sizeof(*e->hidden)},
         {&e->draft_n, n, sizeof(*e->draft_n)},
         {&e->draft_pos, n, sizeof(*e->draft_pos)},
     };
-    int rc = sl_sampler_open(&e->sampler, &e->kern, e->n_vocab, err);
+    int rc = sl_sampler_open_padded(&e->sampler, &e->kern, e->n_vocab,
+                                    e->weights->conf.vocab, err);
 
     for (size_t i = 0; !rc && i < SL_COUNTOF(array); i++)
         rc = sl_mem_alloc(array[i].at, array[i].n, array[i].size,
@@ -506,6 +508,7 @@ void sl_engine_close(struct sl_engine **pe)
     sl_mem_free(e->draft_n);
     sl_mem_free(e->draft_pos);
     sl_mem_free(e->logit_row);
+    sl_mem_free(e->score_row);
     sl_mem_free(e->sched);
     sl_mem_free(e->step_tok);
     sl_cond_deinit(&e->work);

@@ -64,6 +64,7 @@ struct sl_engine {
                             ones the oldest first */
     uint32_t n_run;
     struct sl_cost cost;
+    double score_s; /* of a prompt's row whose logits are wanted; 0: unknown */
     uint64_t n_step;
     bool drafts; /* there is an MTP head, and it may be used */
     struct sl_speculate spec;
@@ -71,6 +72,7 @@ struct sl_engine {
     uint32_t *step_rows;      /* [max_num_seqs] */
     struct sl_part *part;     /* [max_num_seqs] as in run */
     uint32_t *logit_row;      /* [max_logit] */
+    uint32_t *score_row;      /* [max_logit] */
     uint32_t max_logit;
     int32_t *step_tok;        /* [max_num_batched_tokens] */
     float *hidden;            /* [max_num_batched_tokens][hidden], if drafts */
@@ -82,6 +84,7 @@ struct sl_engine {
 struct sl_part {
     uint32_t row0, firm, tent; /* rows row0 .. row0 + firm + tent - 1 */
     uint32_t n_kept;           /* of them committed: firm and accepted ones */
+    bool broken;               /* its logits are of no use */
     enum sl_finish why;
 };
 
@@ -96,6 +99,11 @@ enum sl_dtype sl_engine_kv_dtype(enum sl_kv_type t);
 
 /* Run one step over the running generations (engine/step.c). */
 void sl_engine_step(struct sl_engine *e);
+
+/* The log-probabilities of the prompt's rows in the step that was run, for
+ * those that want them (engine/score.c). Overwrites the step's logits. False
+ * when there were none. */
+bool sl_engine_score(struct sl_engine *e);
 
 /* Bring the draft head up to the step that has just been drawn, and let it
  * propose what comes next (engine/draft.c). */

@@ -192,6 +192,27 @@ int sl_gen_poll(struct sl_gen *g, struct sl_piece *out, struct sl_err *err)
     return rc;
 }
 
+int sl_gen_prompt_logprobs(struct sl_gen *g, struct sl_prompt_logprobs *out,
+                           struct sl_err *err)
+{
+    bool ready;
+
+    if (!g->scores)
+        return sl_fail(err, SL_EARG,
+                       "log-probabilities of the prompt were not asked for");
+    sl_lock(&g->mu);
+    ready = g->n_out > 0 || g->finish == SL_FINISH_LENGTH;
+    sl_unlock(&g->mu);
+    if (!ready)
+        return sl_fail(err, SL_EBUSY, "the prompt is not yet read");
+    *out = (struct sl_prompt_logprobs){.n = g->n_prompt,
+                                       .at = g->score,
+                                       .rank = g->score_rank,
+                                       .top = g->score_top,
+                                       .n_top = g->n_score_top};
+    return 0;
+}
+
 void sl_gen_cancel(struct sl_gen *g)
 {
     /* A flag that the engine reads between steps; orders nothing else. */

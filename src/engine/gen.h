@@ -53,6 +53,8 @@ struct sl_gen {
     struct sl_bad_word *bad;
     struct sl_ids bad_ids;
     bool include_stop, no_cache;
+    bool scores; /* log-probabilities of the prompt are wanted */
+    uint32_t n_score_top;
     uint64_t salt;
     int32_t priority;
     void (*wake)(void *ctx);
@@ -60,6 +62,11 @@ struct sl_gen {
     uint64_t submit_ns;
 
     atomic_bool cancel; /* any thread sets, engine thread reads; a flag */
+
+    /* Engine thread until the first piece, then read-only. */
+    struct sl_logprob *score; /* [n_prompt] */
+    uint32_t *score_rank;     /* [n_prompt] */
+    struct sl_logprob *score_top; /* [n_prompt][n_score_top] */
 
     /* Engine thread. */
     int32_t *tok;     /* [n_prompt + max_out] prompt, then what was drawn */

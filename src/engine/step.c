@@ -156,6 +156,24 @@ static uint64_t context_of(const struct sl_gen *g, uint32_t rows)
     return (uint64_t)rows * (g->seq->n_tok + rows / 2);
 }
 
+/* Does a prompt want the logits of its rows? */
+static bool scores(const struct sl_engine *e)
+{
+    for (uint32_t i = 0; i < e->n_run; i++)
+        if (e->run[i]->scores && e->run[i]->n_known == e->run[i]->n_prompt)
+            return true;
+    return false;
+}
+
+/* Rows that take as long with their logits as `rows` take without. */
+static uint32_t with_scores(const struct sl_engine *e, uint32_t rows)
+{
+    double row_s = sl_cost_predict(&e->cost, rows, 0) / rows;
+
+    rows = (uint32_t)(rows * row_s / (row_s + e->score_s));
+    return rows > 0 ? rows : 1;
+}
+
 /* Rows that prompts may have beside n_dec decoding ones. */
 static uint32_t prompt_rows(const struct sl_engine *e, uint32_t n_dec,
                             uint64_t dec_context, uint64_t depth)
@@ -171,7 +189,8 @@ static uint32_t prompt_rows(const struct sl_engine *e, uint32_t n_dec,
     limit -= e->cost.context_s * (double)dec_context;
     rows = sl_cost_rows(&e->cost, limit, depth,
                         e->opts.max_num_batched_tokens);
-    return rows > n_dec ? rows - n_dec : 1;
+    rows = rows > n_dec ? rows - n_dec : 1;
+    return scores(e) ? with_scores(e, rows) : rows;
 }
 
 /* Tokens after which g has to stop: the next cut, or all that it knows. */
@@ -246,6 +265,12 @@ static bool begin(struct sl_engine *e, uint32_t i, const struct sl_part *p)
     return true;
 }
 
+/* Does a token follow the rows of this part? */
+static bool draws(const struct sl_gen *g, const struct sl_part *p)
+{
+    return p->firm == n_left(g) && g->max_out > 0;
+}
+
 /* Lay out the rows that were planned; returns their context. */
 static uint64_t build(struct sl_engine *e, struct sl_step *s)
 {
@@ -264,7 +289,7 @@ static uint64_t build(struct sl_engine *e, struct sl_step *s)
         p->row0 = s->n_row;
         e->step_seq[s->n_seq++] = g->seq;
         s->n_row += p->firm + p->tent;
-        for (uint32_t k = p->firm == n_left(g) ? p->tent + 1 : 0; k > 0; k--)
+        for (uint32_t k = draws(g, p) ? p->tent + 1 : 0; k > 0; k--)
             e->logit_row[s->n_logit++] = s->n_row - k;
     }
     return context;
@@ -308,9 +333,18 @@ static void finish_rows(struct sl_engine *e, struct sl_gen *g,
     if (p->firm == 0)
         return;
     p->n_kept = p->firm;
-    if (p->firm == n_left(g)) {
-        draw_rows(e, g, p, *logits, err);
+    if (draws(g, p)) {
+        if (!p->broken)
+            draw_rows(e, g, p, *logits, err);
         *logits += (size_t)(1 + p->tent) * e->weights->conf.vocab;
+    } else if (p->firm == n_left(g)) {
+        p->why = SL_FINISH_LENGTH; /* only the prompt was wanted */
+    }
+    if (p->broken) {
+        p->why = SL_FINISH_ERROR;
+        (void)sl_fail(err, SL_EFORMAT,
+                      "every logit behind a token of the prompt is NaN; check "
+                      "the model's weights");
     }
     sl_seq_end(g->seq, p->n_kept - p->firm);
 }
@@ -332,14 +366,15 @@ static void keep(struct sl_engine *e, struct sl_gen *g)
     sl_prefix_put(e->prefix, g->seq, g->tok, g->salt, row_s);
 }
 
-/* Take the ended generations out, and keep what is worth keeping. */
+/* Take the ended generations out, and keep what is worth keeping: not a prompt
+ * that only was to be scored, which no draft head has seen. */
 static void settle(struct sl_engine *e, const struct sl_err *err)
 {
     for (uint32_t i = 0, n = 0; i < e->n_run; n++) {
         const struct sl_part *p = &e->part[n];
         struct sl_gen *g = e->run[i];
 
-        if (p->why != SL_FINISH_ERROR &&
+        if (p->why != SL_FINISH_ERROR && g->max_out > 0 &&
             (p->why != SL_FINISH_NONE || (p->firm > 0 && is_cut(g))))
             keep(e, g);
         if (p->why == SL_FINISH_NONE) {
@@ -370,6 +405,8 @@ void sl_engine_step(struct sl_engine *e)
     sl_forward(e->model, &s);
     sl_cost_learn(&e->cost, s.n_row, context, sl_clock_s(t0, sl_clock_ns()));
     e->n_step++;
+    if (sl_engine_score(e))
+        s.logits = sl_head(e->model, s.logit_row, s.n_logit);
     for (uint32_t i = 0; i < e->n_run; i++)
         finish_rows(e, e->run[i], &e->part[i], &s.logits, &err);
     if (e->drafts)

@@ -66,11 +66,16 @@ static int set_length(struct sl_gen *g, const struct sl_gen_opts *o,
                       struct sl_err *err)
 {
     uint32_t room = g->e->opts.max_model_len, pages;
+    bool only = o->prompt_only && g->n_prompt <= room;
 
+    if (o->prompt_only && o->max_tokens)
+        return sl_fail(err, SL_EARG,
+                       "max_tokens is %u, but nothing is to be generated",
+                       o->max_tokens);
     if (g->n_prompt == 0)
         return sl_fail(err, SL_EARG,
                        "the prompt is empty; send at least one token");
-    if (g->n_prompt >= room)
+    if (g->n_prompt >= room && !only)
         return sl_fail(err, SL_EARG,
                        "the prompt has %u tokens and the context holds %u, "
                        "one of them for the answer; shorten it or raise "
@@ -84,7 +89,7 @@ static int set_length(struct sl_gen *g, const struct sl_gen_opts *o,
                        "--max-model-len",
                        o->max_tokens, g->n_prompt, g->e->opts.max_model_len,
                        room);
-    g->max_out = o->max_tokens ? o->max_tokens : room;
+    g->max_out = o->max_tokens || only ? o->max_tokens : room;
     pages = (g->n_prompt + g->max_out + SL_KV_PAGE - 1) / SL_KV_PAGE;
     if (pages > g->e->mem->kv->n_page)
         return sl_fail(err, SL_EARG,
@@ -273,6 +278,31 @@ static int set_sampling(struct sl_gen *g, const struct sl_gen_opts *o,
     return rc;
 }
 
+static int set_scores(struct sl_gen *g, const struct sl_gen_opts *o,
+                      struct sl_err *err)
+{
+    const char *what = "the log-probabilities of a prompt";
+    int rc;
+
+    if (!o->want_prompt_logprobs)
+        return 0;
+    if (o->n_prompt_top > SL_MAX_LOGPROB)
+        return sl_fail(err, SL_EARG,
+                       "%u alternatives to the tokens of the prompt are more "
+                       "than %d; ask for fewer",
+                       o->n_prompt_top, SL_MAX_LOGPROB);
+    g->scores = g->no_cache = true; /* what is not read has no logits */
+    g->n_score_top = o->n_prompt_top;
+    rc = sl_mem_alloc(&g->score, g->n_prompt, sizeof(*g->score), what, err);
+    if (!rc)
+        rc = sl_mem_alloc(&g->score_rank, g->n_prompt, sizeof(*g->score_rank),
+                          what, err);
+    if (!rc)
+        rc = sl_mem_alloc(&g->score_top, (size_t)g->n_prompt * g->n_score_top,
+                          sizeof(*g->score_top), what, err);
+    return rc;
+}
+
 static int set_output(struct sl_gen *g, bool show_special, struct sl_err *err)
 {
     int rc = sl_history_open(&g->hist, g->n_prompt + g->max_out, err);
@@ -312,6 +342,9 @@ void sl_gen_free(struct sl_gen *g)
     sl_mem_free(g->bad);
     sl_ids_deinit(&g->bad_ids);
     sl_mem_free(g->cut);
+    sl_mem_free(g->score);
+    sl_mem_free(g->score_rank);
+    sl_mem_free(g->score_top);
     sl_mem_free(g->ring);
     sl_mem_free(g->end_ids);
     sl_mem_free(g->tok);
@@ -336,8 +369,8 @@ int sl_gen_submit(struct sl_gen **out, struct sl_engine *e,
     g->salt = o->cache_salt;
     g->priority = o->priority;
     g->stop_text = g->stop_id = -1;
-    g->may_draft = e->drafts && (e->opts.draft == SL_DRAFT_ALL ||
-                                 o->temperature <= 0);
+    g->may_draft = e->drafts && !o->prompt_only &&
+                   (e->opts.draft == SL_DRAFT_ALL || o->temperature <= 0);
     g->submit_ns = sl_clock_ns();
     sl_mutex_init(&g->mu, SL_RANK_GEN);
     sl_cond_init(&g->ready);
@@ -350,6 +383,8 @@ int sl_gen_submit(struct sl_gen **out, struct sl_engine *e,
     g->stopper.include = o->include_stop;
     if (!rc)
         rc = set_sampling(g, o, err);
+    if (!rc)
+        rc = set_scores(g, o, err);
     if (!rc)
         rc = set_output(g, o->show_special, err);
     if (rc) {

@@ -46,23 +46,18 @@ static void put_taps(struct sl_model *m, struct sl_step *s, uint32_t layer)
             memcpy(s->tap_out + i * n, m->work.x, n * sizeof(*s->tap_out));
 }
 
-/* The final norm, and the head for the rows that want logits. */
-static void head(struct sl_model *m, struct sl_step *s)
+float *sl_head(struct sl_model *m, const uint32_t *row, uint32_t n)
 {
     const struct sl_conf *c = m->c;
     struct sl_work *w = &m->work;
 
-    if (s->hidden)
-        sl_rmsnorm(&m->run, s->hidden, w->x, m->w->norm, s->n_row, c->hidden,
-                   c->eps);
-    for (uint32_t i = 0; i < s->n_logit; i++)
+    SL_CHECK(n <= m->opts.max_logit);
+    for (uint32_t i = 0; i < n; i++)
         memcpy(w->last + (size_t)i * c->hidden,
-               w->x + (size_t)s->logit_row[i] * c->hidden,
-               c->hidden * sizeof(*w->last));
-    sl_rmsnorm(&m->run, w->last, w->last, m->w->norm, s->n_logit, c->hidden,
-               c->eps);
-    sl_mul_one(&m->run, w->logits, &m->w->head, w->last, s->n_logit);
-    s->logits = w->logits;
+               w->x + (size_t)row[i] * c->hidden, c->hidden * sizeof(*w->last));
+    sl_rmsnorm(&m->run, w->last, w->last, m->w->norm, n, c->hidden, c->eps);
+    sl_mul_one(&m->run, w->logits, &m->w->head, w->last, n);
+    return w->logits;
 }
 
 /* The DeltaNet layer number `i_lin`, with the states of the step's sequences. */
@@ -107,7 +102,10 @@ void sl_forward(struct sl_model *m, struct sl_step *s)
         sl_add(&m->run, w->x, w->y, s->n_row, c->hidden);
         put_taps(m, s, i);
     }
-    head(m, s);
+    if (s->hidden)
+        sl_rmsnorm(&m->run, s->hidden, w->x, m->w->norm, s->n_row, c->hidden,
+                   c->eps);
+    s->logits = sl_head(m, s->logit_row, s->n_logit);
 }
 
 int sl_model_open(struct sl_model **out, const struct sl_weights *weights,

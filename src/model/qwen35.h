@@ -65,4 +65,9 @@ struct sl_step {
  * sl_seq_end afterwards. Cannot fail. */
 void sl_forward(struct sl_model *m, struct sl_step *s);
 
+/* Logits of n more rows of the last forward, which was no draft's: rising row
+ * numbers, at most max_logit. Borrowed until the next call of anything. The
+ * bits do not depend on which rows are asked for together (D2). */
+float *sl_head(struct sl_model *m, const uint32_t *row, uint32_t n);
+
 #endif

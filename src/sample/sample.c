@@ -72,9 +72,10 @@ enum shape { SHAPE_NONE, SHAPE_POINT, SHAPE_LIST, SHAPE_ARRAY };
 struct sl_sampler {
     const struct sl_kern *kern; /* borrowed until close */
     size_t n_vocab, n_block;
-    float *max, *sum;    /* [n_block] of logits, of weights */
-    float *w;            /* [n_vocab] weights; work space of the edits */
-    float *raw;          /* [n_vocab] logits before the edits */
+    size_t n_row;        /* logits of a row; those behind n_vocab are padding */
+    float *max, *sum;    /* [blocks of n_row] of logits, of weights */
+    float *w;            /* [n_row] weights; work space of the edits */
+    float *raw;          /* [n_row] logits before the edits */
     uint64_t *mark;      /* a bit per id; all clear between uses */
     struct sl_list list; /* room for n_vocab + 1 */
     struct sl_rank rank;
@@ -188,25 +189,33 @@ int sl_sample_opts_check(const struct sl_sample_opts *o, uint32_t n_vocab,
 int sl_sampler_open(struct sl_sampler **out, const struct sl_kern *kern,
                     uint32_t n_vocab, struct sl_err *err)
 {
+    return sl_sampler_open_padded(out, kern, n_vocab, n_vocab, err);
+}
+
+int sl_sampler_open_padded(struct sl_sampler **out, const struct sl_kern *kern,
+                           uint32_t n_vocab, uint32_t n_row,
+                           struct sl_err *err)
+{
     const char *what = "the sampler's work space";
     struct sl_sampler *s = NULL;
-    size_t n = n_vocab;
+    size_t n = n_row, n_block = (n + SL_RANK_BLOCK - 1) / SL_RANK_BLOCK;
     int rc;
 
-    if (n == 0 || n > MAX_VOCAB)
+    if (n_vocab == 0 || n > MAX_VOCAB || n_vocab > n_row)
         return sl_fail(err, SL_EARG,
                        "a vocabulary of %u tokens is not between 1 and %u; the "
                        "model's config is damaged or not supported",
-                       n_vocab, MAX_VOCAB);
+                       n_vocab, (uint32_t)sl_min(n_row, MAX_VOCAB));
     rc = sl_mem_alloc(&s, 1, sizeof(*s), what, err);
     if (rc)
         return rc;
     s->kern = kern;
-    s->n_vocab = n;
-    s->n_block = (n + SL_RANK_BLOCK - 1) / SL_RANK_BLOCK;
-    rc = sl_mem_alloc(&s->max, s->n_block, sizeof(float), what, err);
+    s->n_vocab = n_vocab;
+    s->n_block = (s->n_vocab + SL_RANK_BLOCK - 1) / SL_RANK_BLOCK;
+    s->n_row = n;
+    rc = sl_mem_alloc(&s->max, n_block, sizeof(float), what, err);
     if (!rc)
-        rc = sl_mem_alloc(&s->sum, s->n_block, sizeof(float), what, err);
+        rc = sl_mem_alloc(&s->sum, n_block, sizeof(float), what, err);
     if (!rc)
         rc = sl_mem_alloc(&s->w, n, sizeof(float), what, err);
     if (!rc)
@@ -375,17 +384,17 @@ static void edit_penalties(const struct job *j)
     }
 }
 
-/* Block maxima of z, and its largest value, at most MAX_LOGIT. */
-static float find_max(struct sl_sampler *s, float *z)
+/* Block maxima of z [n], and its largest value, at most MAX_LOGIT. */
+static float find_max(struct sl_sampler *s, float *z, size_t n)
 {
-    float max = sl_rank_max(s->max, z, s->n_vocab);
+    float max = sl_rank_max(s->max, z, n);
 
     if (max <= MAX_LOGIT)
         return max;
-    for (size_t i = 0; i < s->n_vocab; i++)
+    for (size_t i = 0; i < n; i++)
         if (z[i] > MAX_LOGIT)
             z[i] = MAX_LOGIT;
-    return sl_rank_max(s->max, z, s->n_vocab);
+    return sl_rank_max(s->max, z, n);
 }
 
 /* The first k of the order, 0 < k, into the list. */
@@ -516,14 +525,15 @@ static void sort_top(struct sl_draw *d, const struct sl_list *l)
 static void take_raw(struct sl_sampler *s, struct sl_draw *d, const float *z,
                      uint32_t n_top, float *base, float *log_sum)
 {
-    memcpy(s->raw, z, s->n_vocab * sizeof(*z));
-    *base = find_max(s, s->raw);
+    memcpy(s->raw, z, s->n_row * sizeof(*z));
+    *base = find_max(s, s->raw, s->n_row);
     if (!(*base > -INFINITY))
         return; /* the draw will fail */
     *log_sum = sl_ln(
-        sl_weigh_sum(s->kern, s->w, s->sum, s->raw, s->n_vocab, *base, 1, 0));
+        sl_weigh_sum(s->kern, s->w, s->sum, s->raw, s->n_row, *base, 1, 0));
     if (n_top == 0)
         return;
+    (void)find_max(s, s->raw, s->n_vocab); /* the maxima of tokens alone */
     list_top(s, s->raw, sl_min(n_top, SL_MAX_LOGPROB));
     sort_top(d, &s->list);
     for (uint32_t i = 0; i < d->n_top; i++)
@@ -550,7 +560,7 @@ int sl_sampler_draw(struct sl_sampler *s, struct sl_draw *out, float *logits,
     edit_penalties(&j);
 
     if (o->temperature > 0)
-        max = find_max(s, logits);
+        max = find_max(s, logits, s->n_vocab);
     else
         d.id = (int32_t)s->kern->argmax(&max, logits, s->n_vocab);
     if (!(max > -INFINITY))
@@ -567,6 +577,29 @@ int sl_sampler_draw(struct sl_sampler *s, struct sl_draw *out, float *logits,
     }
     if (want)
         d.logprob = s->raw[d.id] - base - log_sum;
+    *out = d;
+    return 0;
+}
+
+int sl_sampler_score(struct sl_sampler *s, struct sl_draw *out, uint32_t *rank,
+                     const float *logits, int32_t id, uint32_t n_top,
+                     struct sl_err *err)
+{
+    struct sl_draw d = {.id = id};
+    float base = 0, log_sum = 0, z;
+    uint32_t n = 0;
+
+    s->shape = SHAPE_NONE;
+    take_raw(s, &d, logits, n_top, &base, &log_sum);
+    if (!(base > -INFINITY))
+        return sl_fail(err, SL_EFORMAT,
+                       "every logit behind a token of the prompt is NaN; check "
+                       "the model's weights");
+    z = s->raw[id];
+    for (size_t i = 0; i < s->n_vocab; i++)
+        n += s->raw[i] >= z;
+    d.logprob = z - base - log_sum;
+    *rank = n;
     *out = d;
     return 0;
 }

@@ -79,9 +79,15 @@ struct sl_draw {
 struct sl_sampler;
 int sl_sampler_open(struct sl_sampler **out, const struct sl_kern *kern,
                     uint32_t n_vocab, struct sl_err *err);
+/* The same for rows of n_row logits, n_row >= n_vocab: those behind n_vocab
+ * belong to no token and are never drawn, but they are a part of the model's
+ * distribution, and so of raw log-probabilities. */
+int sl_sampler_open_padded(struct sl_sampler **out, const struct sl_kern *kern,
+                           uint32_t n_vocab, uint32_t n_row,
+                           struct sl_err *err);
 void sl_sampler_close(struct sl_sampler **s);
 
-/* Draw the token at absolute position `pos` from `logits` [n_vocab], which is
+/* Draw the token at absolute position `pos` from `logits` [n_row], which is
  * used as work space and not preserved. The tokens before it are those of `h`
  * followed by the n_tent tentative ones (drafts), which count as generated.
  * SL_EFORMAT when every token is masked or every logit is NaN; *out is then
@@ -90,6 +96,14 @@ int sl_sampler_draw(struct sl_sampler *s, struct sl_draw *out, float *logits,
                     const struct sl_sample_opts *o, const struct sl_history *h,
                     const int32_t *tent, size_t n_tent, uint64_t pos,
                     struct sl_err *err);
+
+/* The raw log-probabilities of `id`, which exists, and of the n_top likeliest
+ * tokens, at most SL_MAX_LOGPROB, as a draw would give them. *rank is the
+ * number of tokens that are at least as likely. `logits` [n_row] is kept.
+ * SL_EFORMAT when every logit is NaN. */
+int sl_sampler_score(struct sl_sampler *s, struct sl_draw *out, uint32_t *rank,
+                     const float *logits, int32_t id, uint32_t n_top,
+                     struct sl_err *err);
 
 /* Of the distribution that the last successful draw was made from, after all
  * masks, penalties and truncation: the probability of `id`, and in *max the

@@ -207,6 +207,69 @@ static void text_logprob(struct sl_choice *c, const struct sl_logprob *l,
     c->n_text_off += s ? n_chars(s, n) : 0;
 }
 
+/* What the prompt said of its own tokens, or false. */
+static bool get_scores(const struct sl_choice *c, struct sl_prompt_logprobs *out)
+{
+    return sl_task_scores(c->t) && c->gen &&
+           !sl_gen_prompt_logprobs(c->gen, out, NULL);
+}
+
+/* echo: the tokens of the prompt come first, the first of them without value. */
+static void note_prompt(struct sl_choice *c)
+{
+    struct sl_prompt_logprobs l;
+    size_t n;
+
+    if (!c->t->q.echo.v || !c->t->q.logprobs.has || !get_scores(c, &l))
+        return;
+    put_token(&c->lp[0], c->t, l.at[0].id);
+    sl_buf_str(&c->lp[1], "null");
+    sl_buf_str(&c->lp[2], "null");
+    sl_buf_str(&c->lp[3], "0");
+    c->n_text_off = 0;
+    if (sl_token(&n, c->t->s->engine, l.at[0].id))
+        c->n_text_off = n_chars(sl_token(&n, c->t->s->engine, l.at[0].id), n);
+    for (uint32_t i = 1; i < l.n; i++)
+        text_logprob(c, &l.at[i], l.top + (size_t)i * l.n_top,
+                     (uint32_t)sl_min(l.n_top, (size_t)c->t->q.logprobs.v));
+}
+
+/* "id":{"logprob":-1.0,"rank":1,"decoded_token":"a"} */
+static void put_scored(struct sl_buf *b, const struct sl_task *t,
+                       const struct sl_logprob *l, uint32_t rank)
+{
+    sl_buf_fmt(b, "\"%d\":{\"logprob\":", l->id);
+    sl_json_put_float(b, l->logprob);
+    sl_buf_fmt(b, ",\"rank\":%u,\"decoded_token\":", rank);
+    put_token(b, t, l->id);
+    sl_buf_byte(b, '}');
+}
+
+/* prompt_logprobs: an entry per token of the prompt, null for the first. */
+static void put_scores(struct sl_buf *b, const struct sl_choice *c)
+{
+    struct sl_prompt_logprobs l;
+
+    if (!c->t->q.prompt_logprobs.has || !get_scores(c, &l))
+        return;
+    sl_buf_str(b, ",\"prompt_logprobs\":[null");
+    for (uint32_t i = 1; i < l.n; i++) {
+        const struct sl_logprob *top = l.top + (size_t)i * l.n_top;
+
+        sl_buf_str(b, ",{");
+        put_scored(b, c->t, &l.at[i], l.rank[i]);
+        for (uint32_t k = 0; k < c->t->q.prompt_logprobs.v && top[k].id >= 0;
+             k++) {
+            if (top[k].id == l.at[i].id)
+                continue;
+            sl_buf_byte(b, ',');
+            put_scored(b, c->t, &top[k], k + 1);
+        }
+        sl_buf_byte(b, '}');
+    }
+    sl_buf_byte(b, ']');
+}
+
 /* Token i of a piece is a part of the answer. */
 static void note_token(struct sl_choice *c, const struct sl_piece *p, size_t i)
 {
@@ -559,6 +622,9 @@ static void chat_piece(struct sl_choice *c, const struct sl_piece *p)
 
 static void text_piece(struct sl_choice *c, const struct sl_piece *p)
 {
+    if (!c->began)
+        note_prompt(c);
+    c->began = true;
     for (size_t i = 0; i < p->n_ids; i++)
         note_token(c, p, i);
     c->n_out += (uint32_t)p->n_ids;
@@ -664,9 +730,14 @@ static void whole_reply(struct sl_task *t)
         }
         put_logprobs(b, c);
         put_finish(b, c);
+        if (!is_chat(t))
+            put_scores(b, c);
         sl_buf_byte(b, '}');
     }
-    sl_buf_str(b, "],");
+    sl_buf_byte(b, ']');
+    if (is_chat(t))
+        put_scores(b, &t->choice[0]);
+    sl_buf_byte(b, ',');
     if (is_chat(t))
         put_prompt_ids(b, t, 0);
     put_usage(b, t);

@@ -255,6 +255,22 @@ static uint64_t salt_of(const char *s)
     return x ? x : 1;
 }
 
+bool sl_task_scores(const struct sl_task *t)
+{
+    return t->q.prompt_logprobs.has || (t->q.echo.v && t->q.logprobs.has);
+}
+
+/* What echo and prompt_logprobs need of the prompt. */
+static void set_scores(struct sl_gen_opts *o, const struct sl_task *t)
+{
+    int64_t echo = t->q.echo.v ? t->q.logprobs.v : 0;
+
+    o->want_prompt_logprobs = sl_task_scores(t);
+    o->n_prompt_top = (uint32_t)sl_max((size_t)t->q.prompt_logprobs.v,
+                                       (size_t)echo);
+    o->prompt_only = t->q.max_tokens.has && t->q.max_tokens.v == 0;
+}
+
 static void set_sampling(struct sl_gen_opts *o, const struct sl_request *q)
 {
     if (q->temperature.has)
@@ -328,6 +344,7 @@ static int submit(struct sl_task *t, struct sl_choice *c, uint64_t seed)
         return -1;
     sl_gen_opts_init(&o, t->s->engine);
     set_sampling(&o, &t->q);
+    set_scores(&o, t);
     if (!o.has_seed && c->index > 0) {
         o.has_seed = true; /* one for all choices; they differ by index */
         o.seed = seed;
@@ -342,10 +359,11 @@ static int submit(struct sl_task *t, struct sl_choice *c, uint64_t seed)
     return rc ? failed(t, rc, "invalid_value", NULL, &err) : 0;
 }
 
-/* echo with max_tokens 0 generates nothing. */
+/* Nothing is generated, and nothing has to be read either. */
 static bool only_echo(const struct sl_task *t)
 {
-    return t->q.max_tokens.has && t->q.max_tokens.v == 0;
+    return t->q.max_tokens.has && t->q.max_tokens.v == 0 &&
+           !sl_task_scores(t);
 }
 
 static int make_choices(struct sl_task *t)

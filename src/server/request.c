@@ -684,10 +684,15 @@ static int check_sampling(const struct sl_request *q, struct sl_refusal *r)
     if (q->top_logprobs.has && q->top_logprobs.v > 0 && !q->chat_logprobs.v)
         return sl_refuse(r, 400, "invalid_value", "top_logprobs",
                          "top_logprobs needs logprobs to be true");
-    if (q->prompt_logprobs.has)
+    if (q->prompt_logprobs.has && q->prompt_logprobs.v < 0)
         return sl_refuse(r, 400, "invalid_value", "prompt_logprobs",
-                         "prompt_logprobs is not available in this version; "
-                         "leave it out");
+                         "prompt_logprobs is -1, which asks for the whole "
+                         "vocabulary; this server gives at most %d",
+                         SL_MAX_TOP);
+    if (q->prompt_logprobs.has && q->stream.v)
+        return sl_refuse(r, 400, "invalid_value", "prompt_logprobs",
+                         "prompt_logprobs cannot be streamed; set stream to "
+                         "false");
     if (q->thinking_token_budget.has && q->thinking_token_budget.v >= 0)
         return sl_refuse(r, 400, "invalid_value", "thinking_token_budget",
                          "a budget for reasoning is not available in this "
@@ -703,10 +708,6 @@ static int check_completion(struct sl_request *q, struct sl_refusal *r)
     if (q->max_tokens.has && q->max_tokens.v == 0 && !q->echo.v)
         return sl_refuse(r, 400, "invalid_value", "max_tokens",
                          "max_tokens is 0; it must be at least 1");
-    if (q->echo.v && q->logprobs.has)
-        return sl_refuse(r, 400, "invalid_value", "echo",
-                         "echo together with logprobs is not available in "
-                         "this version; leave one of them out");
     return 0;
 }
 

@@ -53,7 +53,8 @@ struct sl_choice {
     struct sl_gen *gen;
     uint32_t index, prompt;
     atomic_bool ready; /* set by the engine's thread */
-    bool ended, spoke; /* spoke: the role was sent */
+    bool ended, began, spoke; /* began: something came; spoke: the role, or a
+                                 first text, was sent */
     bool cut; /* the only call that was asked for is complete */
     const char *finish; /* reason, when ended */
     struct sl_buf stop_reason; /* JSON, "null" */
@@ -100,6 +101,9 @@ void sl_task_start(struct sl_server *s, struct sl_exchange *x,
                    enum sl_request_kind kind);
 
 void sl_task_prepare(struct sl_job *j); /* text worker (prepare.c) */
+
+/* Are the prompt's own log-probabilities wanted? */
+bool sl_task_scores(const struct sl_task *t);
 
 /* Look at every choice whose generation has something new. */
 void sl_task_poll_all(struct sl_server *s);

@@ -122,6 +122,7 @@ ROWS = [
     Row("top_logprobs", (C,), [0, 1, 20, "3", 3.0], [-1, 21, *NOT_INT],
         logprobs=True),
     Row("logprobs", (P,), [0, 1, 20, "3", 3.0], [-1, 21, *NOT_INT]),
+    Row("prompt_logprobs", CP, [0, 1, 20, "3", 3.0], [-1, -2, 21, *NOT_INT]),
     Row("echo", (P,), *BOOL),
     Row("echo", (C,), [False], [True, *NOT_BOOL]),
     Row("logprob_token_ids", CP, *SORRY),

@@ -156,6 +156,55 @@ def echo_and_logprobs():
 
 
 @test
+def prompts_are_scored():
+    """echo with logprobs, as harnesses read them: a value per token of the
+    prompt but the first, then those of the answer, bit for bit what they are
+    when the tokens are drawn."""
+    ids = [(31 * i) % 900 for i in range(70)]
+    one = S.post(P, text(prompt=ids, max_tokens=20, logprobs=2,
+                         ignore_eos=True, return_token_ids=True))["choices"][0]
+    both = ids + one["token_ids"]
+    for n in (1, 0):
+        r = S.post(P, text(prompt=[both, ids[:1]], max_tokens=n, logprobs=2,
+                           echo=True, temperature=0))
+        for c, p in zip(r["choices"], (both, ids[:1])):
+            lp = c["logprobs"]
+            check(len(lp["tokens"]) == len(lp["token_logprobs"]) ==
+                  len(lp["top_logprobs"]) == len(lp["text_offset"]) ==
+                  len(p) + n, lp)
+            check(lp["token_logprobs"][0] is None and
+                  lp["top_logprobs"][0] is None and lp["text_offset"][0] == 0)
+            check(lp["text_offset"] == sorted(lp["text_offset"]), lp)
+            for t, v, top in list(zip(lp["tokens"], lp["token_logprobs"],
+                                      lp["top_logprobs"]))[1:]:
+                check(t in top and top[t] >= v and 1 <= len(top) <= 3, top)
+        check(r["usage"]["completion_tokens"] == 2 * n, r["usage"])
+        lp = r["choices"][0]["logprobs"]
+        check(lp["token_logprobs"][70:90] == one["logprobs"]["token_logprobs"],
+              (lp, one))
+    events = S.stream(P, text(prompt=ids, max_tokens=3, logprobs=2, echo=True,
+                              ignore_eos=True))
+    got = [v for e in events for v in
+           e["choices"][0]["logprobs"]["token_logprobs"]]
+    want = S.post(P, text(prompt=ids, max_tokens=3, logprobs=2, echo=True,
+                          ignore_eos=True))["choices"][0]
+    check(got == want["logprobs"]["token_logprobs"], (got, want))
+    check("".join(e["choices"][0]["text"] for e in events) == want["text"])
+    # vLLM's form, on both endpoints.
+    c = S.post(P, text(prompt=ids, prompt_logprobs=2))["choices"][0]
+    check(len(c["prompt_logprobs"]) == 70 and c["prompt_logprobs"][0] is None)
+    for i in range(1, 70):
+        e = c["prompt_logprobs"][i]
+        mine = e[str(ids[i])]
+        check(set(mine) == {"logprob", "rank", "decoded_token"} and
+              mine["rank"] >= 1 and 2 <= len(e) <= 3, e)
+        check(mine["logprob"] == want["logprobs"]["token_logprobs"][i], e)
+    r = S.post(C, chat(prompt_logprobs=0))
+    check(len(r["prompt_logprobs"]) == r["usage"]["prompt_tokens"], r)
+    S.refused(P, text(prompt_logprobs=1, stream=True), 400, "prompt_logprobs")
+
+
+@test
 def chat_events():
     r = S.post(C, chat())
     check(r["object"] == "chat.completion", r)

@@ -527,6 +527,71 @@ static void test_priority(void **state)
         sl_gen_close(&g[i]);
 }
 
+/* What the model says of its own answer when it is a part of the prompt is what
+ * it said when it drew it, to the bit, however the prompt is cut into steps. */
+static void test_prompt_is_scored(void **state)
+{
+    struct sl_gen_opts o;
+    struct sl_gen *g;
+    struct sl_piece p;
+    struct sl_prompt_logprobs l;
+    struct sl_err err = {0};
+    int32_t ids[240];
+    float drawn[40];
+    size_t n = 200;
+
+    (void)state;
+    make_opts(&o, ids, n, 3);
+    o.n_top_logprobs = 2;
+    g = submit(&o);
+    assert_int_equal(sl_gen_prompt_logprobs(g, &l, &err), SL_EARG);
+    while (sl_gen_next(g, &p, &err) > 0)
+        for (size_t i = 0; i < p.n_ids; i++, n++) {
+            ids[n] = p.ids[i];
+            drawn[n - 200] = p.logprobs[i].logprob;
+        }
+    sl_gen_close(&g);
+    assert_int_equal(n, 240);
+    for (int only = 0; only < 2; only++) {
+        o.n_ids = n;
+        o.max_tokens = only ? 0 : 5;
+        o.prompt_only = only;
+        o.want_prompt_logprobs = true;
+        o.n_prompt_top = 3;
+        g = submit(&o);
+        assert_int_equal(sl_gen_next(g, &p, &err), 1);
+        assert_int_equal(sl_gen_prompt_logprobs(g, &l, &err), 0);
+        assert_int_equal(l.n, 240);
+        for (size_t i = 200; i < 240; i++) {
+            assert_int_equal(l.at[i].id, ids[i]);
+            assert_memory_equal(&l.at[i].logprob, &drawn[i - 200], 4);
+        }
+        for (size_t i = 1; i < 240; i++) {
+            const struct sl_logprob *top = l.top + i * l.n_top;
+
+            assert_true(l.rank[i] >= 1 && l.rank[i] <= 96);
+            if (l.rank[i] <= l.n_top)
+                assert_memory_equal(&top[l.rank[i] - 1].logprob,
+                                    &l.at[i].logprob, 4);
+            else
+                assert_true(top[l.n_top - 1].logprob >= l.at[i].logprob);
+        }
+        if (only) {
+            assert_int_equal(p.finish, SL_FINISH_LENGTH);
+            assert_int_equal(p.n_ids, 0);
+        }
+        sl_gen_close(&g);
+    }
+    o.max_tokens = 3;
+    expect_refusal(&o, SL_EARG, "nothing is to be generated");
+    /* The whole context, and no room for an answer. */
+    o.max_tokens = 0;
+    o.n_ids = 1;
+    g = submit(&o);
+    assert_int_equal(sl_gen_next(g, &p, &err), 1);
+    sl_gen_close(&g);
+}
+
 /* Of another salt, or by request, nothing that is known is used. */
 static void test_cache_apart(void **state)
 {
@@ -760,6 +825,7 @@ int main(void)
         cmocka_unit_test(test_stop_shown_and_minimum),
         cmocka_unit_test(test_cancelled_in_the_queue),
         cmocka_unit_test(test_priority),
+        cmocka_unit_test(test_prompt_is_scored),
         cmocka_unit_test(test_cache_apart),
         cmocka_unit_test(test_schedule),
         cmocka_unit_test(test_cost),

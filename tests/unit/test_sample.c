@@ -705,6 +705,56 @@ static void sampler_sizes(void **state)
     close_bed(&b);
 }
 
+/* Logits behind the vocabulary belong to no token: they take their part of the
+ * model's distribution and are never drawn, listed or ranked. */
+static void padding_is_not_drawn(void **state)
+{
+    float z[70], row[70], sum = 0;
+    struct sl_sampler *s = NULL;
+    struct sl_sample_opts o;
+    struct sl_history *h = NULL;
+    struct sl_draw d, e;
+    struct sl_kern kern;
+    struct sl_err err = {0};
+    uint32_t rank = 0;
+
+    (void)state;
+    sl_kern_init(&kern, SL_CPU_ALL);
+    for (int i = 0; i < 70; i++)
+        z[i] = i < 64 ? (float)(i % 7) : 9; /* six that no token has */
+    for (int i = 0; i < 70; i++)
+        sum += expf(z[i]);
+    assert_int_equal(sl_sampler_open_padded(&s, &kern, 64, 63, &err), SL_EARG);
+    assert_int_equal(sl_sampler_open_padded(&s, &kern, 64, 70, &err), 0);
+    assert_int_equal(sl_history_open(&h, 8, &err), 0);
+    sl_sample_opts_init(&o);
+    o.n_logprob = 20;
+    for (int temp = 0; temp < 2; temp++) {
+        memcpy(row, z, sizeof(z));
+        o.temperature = (float)temp;
+        assert_int_equal(
+            sl_sampler_draw(s, &d, row, &o, h, NULL, 0, 5, &err), 0);
+        assert_true(d.id < 64);
+        assert_int_equal(d.n_top, 20);
+        assert_int_equal(d.top_id[0], 6);
+        assert_true(fabsf(d.logprob - (z[d.id] - logf(sum))) < 1e-4f);
+        assert_int_equal(sl_sampler_score(s, &e, &rank, z, d.id, 20, &err), 0);
+        assert_memory_equal(&e.logprob, &d.logprob, sizeof(d.logprob));
+        assert_memory_equal(e.top_id, d.top_id, sizeof(d.top_id));
+        assert_memory_equal(e.top_logprob, d.top_logprob,
+                            sizeof(d.top_logprob));
+    }
+    /* 3 comes nine times among 0..63, as do 4, 5 and 6. */
+    assert_int_equal(sl_sampler_score(s, &e, &rank, z, 3, 0, &err), 0);
+    assert_int_equal(rank, 36);
+    for (int i = 0; i < 70; i++)
+        z[i] = NAN;
+    assert_int_equal(sl_sampler_score(s, &e, &rank, z, 3, 0, &err),
+                     SL_EFORMAT);
+    sl_history_close(&h);
+    sl_sampler_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -730,6 +780,7 @@ int main(void)
         cmocka_unit_test(walks),
         cmocka_unit_test(block_sums),
         cmocka_unit_test(sampler_sizes),
+        cmocka_unit_test(padding_is_not_drawn),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
