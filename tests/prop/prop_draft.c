@@ -1,0 +1,419 @@
+/* D3 and D4 by bits: who drafts, and how much, changes nothing but the time.
+ *
+ * The oracle is an engine without drafts, one request after the other. Against
+ * its ids, log-probabilities, alternatives and ends: every way of drafting, the
+ * requests one by one and sixteen at a time; with the prompts resumed from the
+ * prefix cache; with a pool so small that some are preempted; and while others
+ * beside them are cancelled. Requests are greedy, and sampled with everything
+ * that changes a distribution.
+ *
+ * Usage: prop_draft [N_REQUEST]; 24 by default, 200 when SL_TEST_FULL is set.
+ */
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/num.h"
+#include "sluice/sluice.h"
+#include "../help/rig.h"
+
+#define DIR "build/test-draft-model"
+#define N_OUT 48
+#define MAX_PROMPT 130
+#define MAX_REQUEST 200
+#define N_TOP 2
+#define TOGETHER 16
+
+static unsigned n_pass, n_fail;
+static uint64_t n_drafted, n_accepted;
+
+struct ask {
+    int32_t ids[MAX_PROMPT + N_OUT + 8];
+    size_t n_ids;
+    uint32_t kind, seed;
+};
+
+struct answer {
+    int32_t ids[N_OUT];
+    struct sl_logprob logprob[N_OUT], top[N_OUT * N_TOP];
+    size_t n;
+    enum sl_finish finish;
+    uint32_t n_cached;
+};
+
+/* One way to draft. */
+struct way {
+    const char *name;
+    enum sl_draft_who who;
+    uint32_t depth;
+};
+
+static const struct way ways[] = {
+    {"depth 1", SL_DRAFT_ALL, 1},  {"depth 2", SL_DRAFT_ALL, 2},
+    {"depth 3", SL_DRAFT_ALL, 3},  {"depth 4", SL_DRAFT_ALL, 4},
+    {"depth 5", SL_DRAFT_ALL, 5},  {"depth 6", SL_DRAFT_ALL, 6},
+    {"depth 7", SL_DRAFT_ALL, 7},  {"auto", SL_DRAFT_ALL, 0},
+    {"greedy", SL_DRAFT_GREEDY, 3},
+};
+
+static void verdict(bool ok, const char *model, const struct way *w,
+                    const char *what, int i)
+{
+    if (ok)
+        n_pass++;
+    else
+        n_fail++;
+    if (!ok)
+        printf("FAIL %s, %s, %s: request %d\n", model, w->name, what, i);
+}
+
+/* -------------------------------------------------------------- requests */
+
+static void make_ask(struct ask *a, int i, uint32_t vocab, uint64_t *seed)
+{
+    /* Few distinct tokens, so that something repeats; lengths on both sides of
+     * a page. */
+    uint32_t few = 3 + (uint32_t)i % 40;
+
+    a->kind = (uint32_t)i;
+    a->seed = (uint32_t)i * 7 + 1;
+    a->n_ids = 1 + (size_t)(i * 37) % MAX_PROMPT;
+    for (size_t k = 0; k < a->n_ids; k++)
+        a->ids[k] = (int32_t)(rig_random(seed) % few * 5 % vocab);
+}
+
+/* Everything that changes a distribution, a few at a time. */
+static void fill_opts(struct sl_gen_opts *o, const struct ask *a,
+                      const struct sl_engine *e)
+{
+    static const int32_t bias_ids[] = {3, 17, 40, 55};
+    static const float bias[] = {2.5f, -100, 1.25f, -1};
+    static const int32_t stop[] = {11};
+
+    sl_gen_opts_init(o, e);
+    o->ids = a->ids;
+    o->n_ids = a->n_ids;
+    o->max_tokens = N_OUT;
+    o->ignore_eos = true;
+    o->seed = a->seed;
+    o->has_seed = true;
+    o->want_logprobs = true;
+    o->n_top_logprobs = N_TOP;
+    o->temperature = 1;
+    o->top_p = 1;
+    o->top_k = 0;
+    o->min_p = 0;
+    o->repetition_penalty = 1;
+    switch (a->kind % 12) {
+    case 0:
+        o->temperature = 0;
+        break;
+    case 1:
+        o->temperature = 0.6f;
+        o->top_k = 20;
+        break;
+    case 2:
+        o->temperature = 0.6f;
+        o->top_p = 0.8f;
+        break;
+    case 3:
+        o->min_p = 0.1f;
+        break;
+    case 4:
+        break;
+    case 5:
+        o->temperature = 0;
+        o->repetition_penalty = 1.3f;
+        break;
+    case 6:
+        o->temperature = 0.6f;
+        o->presence_penalty = 0.7f;
+        o->frequency_penalty = 0.4f;
+        break;
+    case 7:
+        o->bias_ids = bias_ids;
+        o->bias = bias;
+        o->n_bias = SL_COUNTOF(bias);
+        break;
+    case 8:
+        o->top_k = 40;
+        o->top_p = 0.9f;
+        o->min_p = 0.02f;
+        o->choice = 1;
+        break;
+    case 9: /* another choice of the same request */
+        o->top_k = 40;
+        o->top_p = 0.9f;
+        o->min_p = 0.02f;
+        o->choice = 2;
+        break;
+    case 10:
+        o->temperature = 0;
+        o->bias_ids = bias_ids;
+        o->bias = bias;
+        o->n_bias = SL_COUNTOF(bias);
+        o->frequency_penalty = 1;
+        break;
+    case 11:
+        o->temperature = 0.6f;
+        o->repetition_penalty = 0.8f;
+        o->min_tokens = 9;
+        o->stop_ids = stop;
+        o->n_stop_ids = 1;
+        break;
+    }
+}
+
+static void die(const struct sl_err *err)
+{
+    fprintf(stderr, "prop_draft: %s\n", err->msg);
+    exit(1);
+}
+
+static struct sl_gen *submit(struct sl_engine *e, const struct ask *a)
+{
+    struct sl_err err = {0};
+    struct sl_gen_opts o;
+    struct sl_gen *g = NULL;
+
+    fill_opts(&o, a, e);
+    if (sl_gen_submit(&g, e, &o, &err))
+        die(&err);
+    return g;
+}
+
+static void collect(struct sl_gen **g, struct answer *a)
+{
+    struct sl_err err = {0};
+    struct sl_gen_stats st;
+    struct sl_piece p;
+    int rc;
+
+    memset(a, 0, sizeof(*a));
+    while ((rc = sl_gen_next(*g, &p, &err)) > 0) {
+        memcpy(a->ids + a->n, p.ids, p.n_ids * sizeof(*p.ids));
+        memcpy(a->logprob + a->n, p.logprobs, p.n_ids * sizeof(*p.logprobs));
+        memcpy(a->top + a->n * N_TOP, p.top,
+               p.n_ids * N_TOP * sizeof(*p.top));
+        a->n += p.n_ids;
+        a->finish = p.finish;
+        a->n_cached = p.n_cached;
+    }
+    if (rc < 0)
+        die(&err);
+    sl_gen_stats(*g, &st);
+    n_drafted += st.n_draft;
+    n_accepted += st.n_accept;
+    sl_gen_close(g);
+}
+
+static bool same(const struct answer *a, const struct answer *b)
+{
+    return a->n == b->n && a->finish == b->finish &&
+           memcmp(a->ids, b->ids, sizeof(a->ids)) == 0 &&
+           memcmp(a->logprob, b->logprob, sizeof(a->logprob)) == 0 &&
+           memcmp(a->top, b->top, sizeof(a->top)) == 0;
+}
+
+/* -------------------------------------------------------------- engines */
+
+static struct sl_engine *open_engine(const char *dir, const struct way *w,
+                                     uint32_t n_seq, uint32_t pool,
+                                     bool prefix)
+{
+    struct sl_engine_opts o;
+    struct sl_engine *e = NULL;
+    struct sl_err err = {0};
+
+    sl_engine_opts_init(&o);
+    o.n_thread = 1;
+    o.pin = false;
+    o.max_num_seqs = n_seq;
+    o.max_num_batched_tokens = 96;
+    o.max_model_len = 256;
+    o.kv_pool_tokens = pool;
+    o.prefix_cache = prefix;
+    o.prefix_cache_bytes = 8 << 20;
+    o.draft = w ? w->who : SL_DRAFT_OFF;
+    o.draft_depth = w ? w->depth : 0;
+    if (sl_engine_open(&e, dir, &o, &err))
+        die(&err);
+    return e;
+}
+
+/* All requests, up to `at_once` at a time. */
+static void ask_all(struct sl_engine *e, const struct ask *a, int n,
+                    int at_once, struct answer *out)
+{
+    struct sl_gen *g[TOGETHER];
+
+    for (int i = 0; i < n; i += at_once) {
+        int m = n - i < at_once ? n - i : at_once;
+
+        for (int k = 0; k < m; k++)
+            g[k] = submit(e, &a[i + k]);
+        for (int k = 0; k < m; k++)
+            collect(&g[k], &out[i + k]);
+    }
+}
+
+struct world {
+    const char *name, *dir;
+    int n;
+    struct ask *ask;
+    struct answer *want, *got;
+};
+
+static void compare(const struct world *w, const struct way *way,
+                    const char *what)
+{
+    for (int i = 0; i < w->n; i++)
+        verdict(same(&w->want[i], &w->got[i]), w->name, way, what, i);
+}
+
+static void try_way(const struct world *w, const struct way *way)
+{
+    struct sl_engine *e = open_engine(w->dir, way, 1, 0, false);
+
+    ask_all(e, w->ask, w->n, 1, w->got);
+    sl_engine_close(&e);
+    compare(w, way, "alone");
+    e = open_engine(w->dir, way, TOGETHER, 0, true);
+    ask_all(e, w->ask, w->n, TOGETHER, w->got);
+    compare(w, way, "together");
+    /* Every prompt is known now, but for its last token. */
+    ask_all(e, w->ask, w->n, TOGETHER, w->got);
+    compare(w, way, "resumed");
+    sl_engine_close(&e);
+}
+
+/* A pool for three of eight requests, and every third one cancelled. */
+static void try_hard(const struct world *w, const struct way *way)
+{
+    struct sl_engine *e = open_engine(w->dir, way, 8, 640, true);
+    struct sl_gen *g[8], *other[8];
+    struct sl_piece p;
+
+    for (int i = 0; i < w->n; i += 8) {
+        int m = w->n - i < 8 ? w->n - i : 8;
+
+        for (int k = 0; k < m; k++) {
+            g[k] = submit(e, &w->ask[i + k]);
+            other[k] = k % 3 == 0 ? submit(e, &w->ask[(i + k) / 2]) : NULL;
+        }
+        for (int k = 0; k < m; k += 3) {
+            for (int j = 0; j < k; j++)
+                sl_gen_next(other[k], &p, NULL);
+            sl_gen_close(&other[k]);
+        }
+        for (int k = 0; k < m; k++)
+            collect(&g[k], &w->got[i + k]);
+    }
+    sl_engine_close(&e);
+    compare(w, way, "preempted, beside cancelled ones");
+}
+
+/* The next turn: prompt, answer, and a few tokens more. */
+static void next_turn(struct world *w)
+{
+    for (int i = 0; i < w->n; i++) {
+        struct ask *a = &w->ask[i];
+
+        if (a->n_ids > MAX_PROMPT)
+            continue;
+        memcpy(a->ids + a->n_ids, w->want[i].ids,
+               w->want[i].n * sizeof(*a->ids));
+        a->n_ids += w->want[i].n;
+        for (int k = 0; k < 8; k++)
+            a->ids[a->n_ids++] = (k * 13 + i) % 90;
+    }
+}
+
+static void try_turns(struct world *w, const struct way *way)
+{
+    struct sl_engine *e = open_engine(w->dir, way, TOGETHER, 0, true);
+    struct sl_engine *plain = open_engine(w->dir, NULL, 1, 0, false);
+    uint32_t n_cached = 0;
+
+    ask_all(e, w->ask, w->n, TOGETHER, w->got);
+    next_turn(w);
+    ask_all(plain, w->ask, w->n, 1, w->want);
+    ask_all(e, w->ask, w->n, TOGETHER, w->got);
+    for (int i = 0; i < w->n; i++)
+        n_cached += w->got[i].n_cached;
+    compare(w, way, "next turn");
+    verdict(n_cached > 0, w->name, way, "nothing was cached", -1);
+    sl_engine_close(&plain);
+    sl_engine_close(&e);
+}
+
+static void run_model(const char *name, const char *dir, int n,
+                      uint32_t vocab, size_t n_way)
+{
+    struct world w = {.name = name, .dir = dir, .n = n};
+    struct sl_engine *plain = open_engine(dir, NULL, 1, 0, false);
+    uint64_t seed = 5;
+
+    w.ask = calloc((size_t)n, sizeof(*w.ask));
+    w.want = calloc((size_t)n, sizeof(*w.want));
+    w.got = calloc((size_t)n, sizeof(*w.got));
+    for (int i = 0; i < n; i++)
+        make_ask(&w.ask[i], i, vocab, &seed);
+    ask_all(plain, w.ask, n, 1, w.want);
+    sl_engine_close(&plain);
+    verdict(n_drafted == 0, name, &ways[0], "the oracle drafted", -1);
+    for (size_t i = 0; i < n_way; i++)
+        try_way(&w, &ways[i]);
+    for (size_t i = 1; i < n_way; i += 3)
+        try_hard(&w, &ways[i]);
+    try_turns(&w, &ways[2]);
+    printf("%s: %llu of %llu drafts were right\n", name,
+           (unsigned long long)n_accepted, (unsigned long long)n_drafted);
+    verdict(n_accepted > (uint64_t)n, name, &ways[0], "too few right", -1);
+    n_drafted = n_accepted = 0;
+    free(w.ask);
+    free(w.want);
+    free(w.got);
+}
+
+/* A small random model with the small test tokenizer beside it. */
+static void link_model(const char *model)
+{
+    static const char *const file[][2] = {
+        {"models/%s/config.json", "config.json"},
+        {"models/%s/model.safetensors", "model.safetensors"},
+        {"tokenizer/tokenizer.json", "tokenizer.json"},
+    };
+    char cwd[200], from[100], target[400], path[100];
+
+    mkdir("build", 0777);
+    mkdir(DIR, 0777);
+    for (size_t i = 0; i < SL_COUNTOF(file); i++) {
+        if (i < 2)
+            snprintf(from, sizeof(from), i ? "models/%s/model.safetensors"
+                                           : "models/%s/config.json", model);
+        else
+            snprintf(from, sizeof(from), "%s", file[i][0]);
+        snprintf(target, sizeof(target), "%s/tests/golden/%s",
+                 getcwd(cwd, sizeof(cwd)), from);
+        snprintf(path, sizeof(path), DIR "/%s", file[i][1]);
+        unlink(path);
+        if (symlink(target, path))
+            exit(1);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    int64_t n = getenv("SL_TEST_FULL") ? MAX_REQUEST : 24;
+
+    if (argc > 1 && sl_num_i64(&n, argv[1], strlen(argv[1]), 4, MAX_REQUEST,
+                               "N_REQUEST", NULL))
+        return 2;
+    link_model("dense-r2");
+    run_model("dense-r2", DIR, (int)n, 90, SL_COUNTOF(ways));
+    link_model("moe-r2");
+    run_model("moe-r2", DIR, (int)n, 90, SL_COUNTOF(ways));
+    run_model("demo", "models/demo", 12, 3000, SL_COUNTOF(ways));
+    printf("%u passed, %u failed\n", n_pass, n_fail);
+    return n_fail != 0;
+}
