@@ -234,13 +234,15 @@ typedef void sl_put_v_fn(void *restrict page, size_t pos, const float *v,
  * (in the manner of Milakov and Gimelshein 2018 and Dao et al. 2022, with fixed
  * blocks):
  *   s_p = (chain over d of q_d * k_pd) * scale      p < n_valid[t]
+ *   s_p = -inf                                      p < n_skip[t]
  *   m   = max of s_p: m = -inf; for p in order: m = s_p > m ? s_p : m
  *   e_p = exp(s_p - m)
  *   l   = lanes(e)
  *   o_d = chain over p of e_p * v_pd
  * Pages k[i], v[i] hold positions 64 i to 64 i + 63; only the first
  * ceil(max n_valid / 64) are read, and positions beyond n_valid count for
- * nothing. n_valid = 0 gives m = -inf, l = 0, o = 0. dim is a multiple of 8.
+ * nothing. n_valid = 0 gives m = -inf, l = 0, o = 0; otherwise n_skip <
+ * n_valid. dim is a multiple of 8.
  * scratch: [n_q][256] floats. */
 struct sl_attn {
     const float *q; /* query t at q + t * ld_q, [dim] */
@@ -248,6 +250,7 @@ struct sl_attn {
     float scale;
     const void *k[SL_KV_BLOCK / SL_KV_PAGE], *v[SL_KV_BLOCK / SL_KV_PAGE];
     const uint32_t *n_valid; /* [n_q], 0 to 256 */
+    const uint32_t *n_skip;  /* [n_q]; NULL: all 0 */
     float *m, *l;            /* [n_q] */
     float *o;                /* [n_q][dim] */
     float *scratch;

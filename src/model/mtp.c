@@ -39,6 +39,7 @@ static void place_rows(struct sl_model *m, const struct sl_mtp_step *s)
         m->work.attend_seq[i] = (struct sl_attend_seq){.row0 = row,
                                                        .n_row = s->n[i],
                                                        .pos0 = s->pos[i],
+                                                       .first = s->seq[i]->from[SL_PLANE_MTP],
                                                        .page = s->seq[i]->page};
         for (uint32_t k = 0; k < s->n[i]; k++)
             m->work.seq_of_row[row++] = i;

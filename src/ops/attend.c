@@ -30,7 +30,7 @@ struct unit {
     const struct sl_attend_seq *seq;
     size_t row0, n_row; /* rows of the step */
     size_t kv;          /* KV head */
-    size_t n_block;
+    size_t block0, n_block;
 };
 
 static size_t chunks(const struct sl_attend_seq *q)
@@ -41,6 +41,24 @@ static size_t chunks(const struct sl_attend_seq *q)
 static size_t blocks(uint64_t n_pos)
 {
     return (size_t)((n_pos + SL_KV_BLOCK - 1) / SL_KV_BLOCK);
+}
+
+/* Positions that the row number `i` of a sequence sees: from first_seen to
+ * before end_seen. */
+static uint64_t end_seen(const struct sl_attend *a,
+                         const struct sl_attend_seq *q, size_t i)
+{
+    return q->pos0 + (a->is_block ? q->n_row : i + 1);
+}
+
+static uint64_t first_seen(const struct sl_attend *a,
+                           const struct sl_attend_seq *q, size_t i)
+{
+    uint64_t pos = q->pos0 + i;
+
+    if (a->window == 0 || pos + 1 <= q->first + a->window)
+        return q->first;
+    return pos + 1 - a->window;
 }
 
 static struct unit get_unit(const struct ctx *c, size_t i)
@@ -56,7 +74,8 @@ static struct unit get_unit(const struct ctx *c, size_t i)
     u.seq = q;
     u.row0 = q->row0 + first;
     u.n_row = sl_min(SL_ATTEND_ROWS, q->n_row - first);
-    u.n_block = blocks(q->pos0 + first + u.n_row);
+    u.n_block = blocks(end_seen(a, q, first + u.n_row - 1));
+    u.block0 = (size_t)(first_seen(a, q, first) / SL_KV_BLOCK);
     return u;
 }
 
@@ -81,7 +100,8 @@ static void prepare_row(const struct ctx *c, size_t row)
         ang[i] = (float)pos * a->inv_freq[i];
     c->kern->sincos(s, cs, ang, half);
     for (size_t h = 0; h < a->n_head; h++) {
-        const float *from = a->qg + (row * a->n_head + h) * 2 * dim;
+        const float *from =
+            a->qg + (row * a->n_head + h) * (a->no_gate ? 1 : 2) * dim;
         size_t kv = h / c->group, g = h % c->group;
         float *to = a->q + ((kv * a->n_row + row) * c->group + g) * dim;
 
@@ -110,13 +130,22 @@ static void prepare_task(void *ctx, size_t i, unsigned worker)
         prepare_row(c, row);
 }
 
-/* Positions of block b that row i of the unit sees. */
-static size_t n_valid(const struct unit *u, size_t i, size_t b)
+/* Positions of block b up to the last that row i of the unit sees; 0 when it
+ * sees none. *skip: those in front that it does not see. */
+static size_t n_valid(const struct sl_attend *a, const struct unit *u,
+                      size_t i, size_t b, uint32_t *skip)
 {
-    uint64_t seen = u->seq->pos0 + (u->row0 + i - u->seq->row0) + 1;
+    size_t row = u->row0 + i - u->seq->row0, n;
+    uint64_t end = end_seen(a, u->seq, row);
+    uint64_t first = first_seen(a, u->seq, row);
     uint64_t lo = (uint64_t)b * SL_KV_BLOCK;
 
-    return seen <= lo ? 0 : (size_t)sl_min((size_t)(seen - lo), SL_KV_BLOCK);
+    *skip = 0;
+    if (end <= lo || first >= lo + SL_KV_BLOCK)
+        return 0;
+    n = (size_t)sl_min((size_t)(end - lo), SL_KV_BLOCK);
+    *skip = first > lo ? (uint32_t)(first - lo) : 0;
+    return n;
 }
 
 /* Result of one block: m [n_q], l [n_q], o [n_q][dim] in `out`. */
@@ -124,8 +153,9 @@ static void run_block(const struct ctx *c, const struct unit *u, size_t b,
                       float *out, unsigned worker)
 {
     const struct sl_attend *a = c->a;
-    size_t n_q = u->n_row * c->group, most = n_valid(u, u->n_row - 1, b);
+    size_t n_q = u->n_row * c->group, most = 0;
     uint32_t valid[SL_ATTEND_ROWS * MAX_GROUP];
+    uint32_t skip[SL_ATTEND_ROWS * MAX_GROUP];
     struct sl_attn k = {
         .q = a->q +
              (u->kv * a->n_row + u->row0) * c->group * a->head_dim,
@@ -134,6 +164,7 @@ static void run_block(const struct ctx *c, const struct unit *u, size_t b,
         .dim = a->head_dim,
         .scale = 1.0f / sqrtf((float)a->head_dim),
         .n_valid = valid,
+        .n_skip = skip,
         .m = out,
         .l = out + n_q,
         .o = out + 2 * n_q,
@@ -141,8 +172,10 @@ static void run_block(const struct ctx *c, const struct unit *u, size_t b,
                    worker * SL_ATTEND_ROWS * c->group * SL_KV_BLOCK,
     };
 
-    for (size_t i = 0; i < n_q; i++)
-        valid[i] = (uint32_t)n_valid(u, i / c->group, b);
+    for (size_t i = 0; i < n_q; i++) {
+        valid[i] = (uint32_t)n_valid(a, u, i / c->group, b, &skip[i]);
+        most = sl_max(most, valid[i]);
+    }
     for (size_t p = 0; p * SL_KV_PAGE < most; p++) {
         k.k[p] = page_of(a, u->seq,
                          (uint64_t)b * SL_KV_BLOCK + p * SL_KV_PAGE, u->kv);
@@ -163,11 +196,13 @@ static void merge_block(const struct ctx *c, const struct unit *u, size_t b,
     for (size_t i = 0; i < n_q; i++) {
         float *ml = a->ml + (at + i) * 2, *acc = a->acc + (at + i) * dim;
 
-        if (b == 0) {
+        uint32_t skip;
+
+        if (b == u->block0) {
             ml[0] = m[i];
             ml[1] = l[i];
             memcpy(acc, o + i * dim, dim * sizeof(*acc));
-        } else if (n_valid(u, i / c->group, b) > 0) {
+        } else if (n_valid(a, u, i / c->group, b, &skip) > 0) {
             c->kern->attn_merge(&ml[0], &ml[1], acc, m[i], l[i], o + i * dim,
                                 dim);
         }
@@ -187,8 +222,9 @@ static void finish_unit(const struct ctx *c, const struct unit *u)
         float *y = a->out + (row * a->n_head + h) * dim;
 
         c->kern->div(y, a->acc + at * dim, a->ml[at * 2 + 1], dim);
-        c->kern->sigmoid_mul(
-            y, y, a->qg + ((row * a->n_head + h) * 2 + 1) * dim, dim);
+        if (!a->no_gate)
+            c->kern->sigmoid_mul(
+                y, y, a->qg + ((row * a->n_head + h) * 2 + 1) * dim, dim);
     }
 }
 
@@ -203,7 +239,7 @@ static void direct_task(void *ctx, size_t i, unsigned worker)
     const struct ctx *c = ctx;
     struct unit u = get_unit(c, i);
 
-    for (size_t b = 0; b < u.n_block; b++) {
+    for (size_t b = u.block0; b < u.n_block; b++) {
         run_block(c, &u, b, part_at(c, worker), worker);
         merge_block(c, &u, b, part_at(c, worker));
     }
@@ -216,7 +252,7 @@ static void wave_task(void *ctx, size_t i, unsigned worker)
     struct unit u = get_unit(c, i / c->wave);
     size_t b = c->wave0 + i % c->wave;
 
-    if (b < u.n_block)
+    if (b >= u.block0 && b < u.n_block)
         run_block(c, &u, b, part_at(c, i), worker);
 }
 
@@ -227,7 +263,9 @@ static void merge_task(void *ctx, size_t i, unsigned worker)
 
     (void)worker;
     for (size_t w = 0; w < c->wave && c->wave0 + w < u.n_block; w++)
-        merge_block(c, &u, c->wave0 + w, part_at(c, i * c->wave + w));
+        if (c->wave0 + w >= u.block0)
+            merge_block(c, &u, c->wave0 + w,
+                        part_at(c, i * c->wave + w));
     if (c->wave0 < u.n_block && c->wave0 + c->wave >= u.n_block)
         finish_unit(c, &u);
 }

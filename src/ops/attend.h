@@ -10,11 +10,12 @@
 
 #include "ops/run.h"
 
-/* One sequence's part of a step. Rows row0 .. row0 + n_row - 1 have positions
+/* One sequence's part of a step, or of a drafter's pass. Rows row0 .. row0 + n_row - 1 have positions
  * pos0, pos0 + 1, ... */
 struct sl_attend_seq {
     uint32_t row0, n_row;
     uint64_t pos0;
+    uint64_t first; /* positions before it are not seen */
     const uint32_t *page; /* page numbers; page[pos / 64] holds pos */
 };
 
@@ -29,15 +30,22 @@ struct sl_attend {
     unsigned char *base;
     size_t page_bytes, head_bytes;
 
+    /* Drafters: a position sees the last `window` ones, itself among them; 0:
+     * all. In a block every row sees the others behind it, too. */
+    uint32_t window;
+    bool is_block;
+
     size_t n_row;
-    float *qg; /* [n_row][n_head][query, gate: head_dim each] */
+    bool no_gate;
+    float *qg; /* [n_row][n_head][query, gate: head_dim each], or no_gate and
+                  [n_row][n_head][query] */
     float *k;  /* [n_row][n_kv_head * head_dim]; normed and rotated in place */
     const float *v; /* [n_row][n_kv_head * head_dim] */
     const struct sl_attend_seq *seq;
     size_t n_seq;
     const uint32_t *seq_of_row; /* [n_row] */
 
-    float *out; /* [n_row][n_head * head_dim], gated */
+    float *out; /* [n_row][n_head * head_dim], gated if there is a gate */
 
     /* Work space. */
     float *q;   /* [n_kv_head][n_row][n_head / n_kv_head][head_dim] */

@@ -168,6 +168,7 @@ int sl_seq_fork(struct sl_seq **out, struct sl_seq *from, struct sl_err *err)
     }
     sl_rec_share(from->mem->rec, &q->rec, &from->rec);
     q->n_tok = from->n_tok;
+    memcpy(q->from, from->from, sizeof(q->from));
     *out = q;
     return 0;
 }

@@ -45,6 +45,8 @@ struct sl_seq {
     uint32_t *page;        /* [max_tok / 64] page numbers, n_page used */
     uint32_t n_page;
     uint32_t n_tok; /* committed tokens */
+    uint32_t from[SL_KV_MAX_PLANE]; /* of each plane: positions before it were
+                                       never filled, and are not looked at */
     uint32_t n_firm, n_tent; /* of the step that is running */
     struct sl_rec_seq rec;
 };

@@ -181,9 +181,9 @@ static void query_mathematics(struct check *c, const struct sl_attn *a,
     double e[SL_KV_BLOCK], off[SL_KV_BLOCK];
     double max = (double)-INFINITY, max_err = 0, l = 0, l_err = 0;
     double m = (double)a->m[t];
-    size_t n = a->n_valid[t];
+    size_t n = a->n_valid[t], skip = a->n_skip ? a->n_skip[t] : 0;
 
-    for (size_t p = 0; p < n; p++) {
+    for (size_t p = skip; p < n; p++) {
         double err, s = score(a, type, t, p, &err);
 
         max = fmax(max, s);
@@ -199,7 +199,7 @@ static void query_mathematics(struct check *c, const struct sl_attn *a,
     for (size_t d = 0; d < a->dim; d++) {
         double o = 0, tol = 0;
 
-        for (size_t p = 0; p < n; p++) {
+        for (size_t p = skip; p < n; p++) {
             const void *page = a->v[p / SL_KV_PAGE];
             double v =
                 (double)get_value(type, page, p % SL_KV_PAGE, d, a->dim);
@@ -210,6 +210,18 @@ static void query_mathematics(struct check *c, const struct sl_attn *a,
         compare_near(c, "o", t * a->dim + d, a->o[t * a->dim + d], o,
                      1.01 * tol);
     }
+}
+
+/* Positions in front that count for nothing, fewer than are valid. */
+static const uint32_t *draw_skip(struct check *c, const uint32_t *valid,
+                                 size_t n)
+{
+    uint32_t *skip = in_bytes(c, n, sizeof(*skip));
+
+    for (size_t i = 0; i < n; i++)
+        skip[i] = valid[i] > 0 ? (uint32_t)below(c, valid[i]) : 0;
+    touched(c, skip);
+    return skip;
 }
 
 static void check_attn(struct check *c, enum sl_dtype type)
@@ -224,6 +236,7 @@ static void check_attn(struct check *c, enum sl_dtype type)
     a.ld_q = a.dim + below(c, 5);
     a.q = in_floats(c, a.n_q ? (a.n_q - 1) * a.ld_q + a.dim : 0);
     a.n_valid = draw_valid(c, a.n_q, &most);
+    a.n_skip = one_in(c, 2) ? draw_skip(c, a.n_valid, a.n_q) : NULL;
     describe(c, "queries %zu, dim %zu, up to %zu positions, fill %d", a.n_q,
              a.dim, most, (int)c->fill);
     draw_pages(c, &a, type, most);
@@ -244,6 +257,7 @@ static void check_attn(struct check *c, enum sl_dtype type)
     alone.n_q = 1;
     alone.q = a.q + t * a.ld_q;
     alone.n_valid = a.n_valid + t;
+    alone.n_skip = a.n_skip ? a.n_skip + t : NULL;
     outputs(c, &alone);
     c->fast->attn[type](&alone);
     compare(c, "one query alone: m", alone.m, a.m + t, 1);

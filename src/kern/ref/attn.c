@@ -152,7 +152,7 @@ static float scores(element_fn *key, const struct sl_attn *a, size_t t,
 
             acc = fmaf(q[d], k, acc);
         }
-        s[p] = acc * a->scale;
+        s[p] = a->n_skip && p < a->n_skip[t] ? -INFINITY : acc * a->scale;
         max = s[p] > max ? s[p] : max;
     }
     return max;

@@ -262,6 +262,9 @@ SL_INLINE void queries(enum sl_dtype type, size_t nq, size_t nt, size_t nv,
         most = sl_max(most, a->n_valid[i]);
     }
     scores(type, nq, nt, a, t, most);
+    for (size_t i = t; a->n_skip && i < t + nq; i++)
+        for (size_t p = 0; p < a->n_skip[i] && p < a->n_valid[i]; p++)
+            a->scratch[i * SL_KV_BLOCK + p] = -INFINITY;
     for (size_t i = t; i < t + nq; i++)
         a->m[i] =
             softmax(a->scratch + i * SL_KV_BLOCK, a->n_valid[i], &a->l[i]);
