@@ -49,6 +49,15 @@ enum sl_kv_type { SL_KV_BF16, SL_KV_F32, SL_KV_BFP8 };
  * anyway, so this changes the time of an answer and never its text. */
 enum sl_draft_who { SL_DRAFT_OFF, SL_DRAFT_GREEDY, SL_DRAFT_ALL };
 
+/* Which drafters may: all there are and the controller chooses among them, the
+ * model's MTP head, the text itself (what followed the last tokens before). */
+enum sl_draft_by {
+    SL_DRAFTER_AUTO,
+    SL_DRAFTER_MTP,
+    SL_DRAFTER_NGRAM,
+    SL_DRAFTER_NONE
+};
+
 /* Types of the weights in memory: those of the files, or quantised while they
  * are loaded. */
 enum sl_weight_plan { SL_WEIGHTS_AUTO, SL_WEIGHTS_Q8, SL_WEIGHTS_Q4,
@@ -66,9 +75,12 @@ struct sl_engine_opts {
     enum sl_weight_plan weights;
     bool prefix_cache;       /* keep what was read for later prompts */
     uint64_t prefix_cache_bytes; /* for recurrent states; 0: a part of memory */
-    enum sl_draft_who draft; /* with the model's MTP head, if it has one */
+    enum sl_draft_who draft;
+    enum sl_draft_by drafter;
     uint32_t draft_depth;    /* tokens proposed at once, at most 7; 0: what the
                                 measured times and hits say */
+    uint32_t mtp_prime;      /* the MTP head sees the last so many tokens of a
+                                prompt; UINT32_MAX: all */
     bool dummy;              /* random weights from config.json alone */
     const char *chat_template; /* a file that replaces the model's, or NULL */
     /* Called while loading, from the thread that opens. NULL allowed. */

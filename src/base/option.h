@@ -119,9 +119,17 @@ enum sl_opt_type {
       0, 0, "all",                                                             \
       "Who drafts: all requests, none, or greedy ones. A draft is kept if it " \
       "is the token that would have been drawn: the answer is the same.")      \
+    X(DRAFTER, CHOICE, SL_OPT_V_ENGINE, "drafter", "", "auto|mtp|ngram|none",  \
+      0, 0, "auto",                                                            \
+      "Which drafter: the fastest as measured, the model's own head, what "    \
+      "followed in the text before, or none.")                                 \
     X(DRAFT_DEPTH, CHOICE, SL_OPT_V_ENGINE, "draft-depth", "",                 \
       "auto|1|2|3|4|5|6|7", 0, 0, "auto",                                      \
       "Tokens that are drafted at once; auto goes by measured times and hits.") \
+    X(MTP_PRIME, COUNT, SL_OPT_V_ENGINE, "mtp-prime", "", "N", 0, 1 << 24,     \
+      "all",                                                                   \
+      "Tokens at the end of a prompt that the model's draft head sees; 0 is "  \
+      "none. It changes how often drafts are right, never the answer.")        \
     X(CHAT_TEMPLATE, TEXT, SL_OPT_V_ENGINE, "chat-template", "", "FILE", 0, 0, \
       "", "A Jinja template that replaces the model's own.")                   \
     X(TEMPERATURE, FLOAT, SL_VERB_RUN, "temperature", "--temp", "X", 0, 2,     \

@@ -41,6 +41,8 @@ void sl_cli_engine_opts(struct sl_engine_opts *eo, const struct sl_opts *o)
                                             SL_DRAFT_GREEDY};
     /* bf16, fp32, bfp8 */
     static const enum sl_kv_type kv[] = {SL_KV_BF16, SL_KV_F32, SL_KV_BFP8};
+    static const enum sl_draft_by by[] = {SL_DRAFTER_AUTO, SL_DRAFTER_MTP,
+                                          SL_DRAFTER_NGRAM, SL_DRAFTER_NONE};
     const struct sl_opt_value *v = o->value;
 
     sl_engine_opts_init(eo);
@@ -55,6 +57,9 @@ void sl_cli_engine_opts(struct sl_engine_opts *eo, const struct sl_opts *o)
     eo->prefix_cache = v[SL_OPT_PREFIX_CACHE].i == 0; /* on, off */
     eo->prefix_cache_bytes = (uint64_t)(v[SL_OPT_PREFIX_CACHE_GIB].f * 0x1p30);
     eo->draft = who[v[SL_OPT_SPECULATE].i];
+    eo->drafter = by[v[SL_OPT_DRAFTER].i];
+    if (sl_opts_has(o, SL_OPT_MTP_PRIME))
+        eo->mtp_prime = (uint32_t)v[SL_OPT_MTP_PRIME].i;
     eo->draft_depth = (uint32_t)v[SL_OPT_DRAFT_DEPTH].i; /* auto is 0 */
     eo->weights = weights[v[SL_OPT_DTYPE].i];
     eo->dummy = v[SL_OPT_LOAD_FORMAT].i;

@@ -15,13 +15,25 @@
 #define DEEP 256 /* tokens a row looks back at before context can be told from
                     noise */
 
+#define EXACT_BITS 4 /* SL_COST_EXACT is 2^4 */
+
 static uint32_t bucket(uint32_t n_row)
 {
-    uint32_t i = 0;
+    uint32_t i = SL_COST_EXACT - 1;
 
-    while (i + 1 < SL_COST_BUCKETS && (2u << i) <= n_row)
+    if (n_row <= SL_COST_EXACT)
+        return n_row > 0 ? n_row - 1 : 0;
+    while (i + 1 < SL_COST_BUCKETS &&
+           1u << (i + 1 - SL_COST_EXACT + EXACT_BITS + 1) <= n_row)
         i++;
     return i;
+}
+
+/* The least rows of bucket i. */
+static double rows_of(uint32_t i)
+{
+    return i < SL_COST_EXACT ? i + 1
+                             : 1u << (i - SL_COST_EXACT + EXACT_BITS + 1);
 }
 
 /* Seconds of n_row rows without context. Between two buckets the time is
@@ -42,10 +54,10 @@ static double rows_s(const struct sl_cost *c, uint32_t n_row)
     }
     if (lo < 0)
         return hi < 0 ? 0 : c->step_s[hi];
-    x0 = (double)(1u << lo);
+    x0 = rows_of((uint32_t)lo);
     if (hi < 0)
         return c->step_s[lo] * (n_row > x0 ? (double)n_row / x0 : 1);
-    x1 = (double)(1u << hi);
+    x1 = rows_of((uint32_t)hi);
     return c->step_s[lo] +
            (c->step_s[hi] - c->step_s[lo]) * ((double)n_row - x0) / (x1 - x0);
 }

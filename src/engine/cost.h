@@ -1,8 +1,9 @@
 /* engine/cost.h - what a step takes, as measured while serving
  *
  * The time of a step depends on its rows, and on how much context its rows look
- * back at. The table keeps one estimate per power of two of rows, corrected
- * after every step, and one rate for context. What was never measured is
+ * back at. The table keeps one estimate for each of 1 to 16 rows, which drafting
+ * has to tell apart, and per power of two beyond, corrected after every step;
+ * and one rate for context. What was never measured is
  * predicted from what was, on the safe side: a step of twice the rows takes at
  * most twice the time.
  *
@@ -13,10 +14,11 @@
 
 #include "base/base.h"
 
-#define SL_COST_BUCKETS 24 /* 1, 2, 4, ... 2^23 rows */
+#define SL_COST_EXACT 16   /* rows up to which each has an estimate */
+#define SL_COST_BUCKETS 35 /* then 32, 64, ... 2^23 rows */
 
 struct sl_cost {
-    double step_s[SL_COST_BUCKETS]; /* of 2^i rows without context; 0: unknown */
+    double step_s[SL_COST_BUCKETS]; /* without context; 0: unknown */
     double context_s; /* per row and token that it looks back at; 0: unknown */
 };
 

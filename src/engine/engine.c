@@ -11,11 +11,13 @@
 #include "base/log.h"
 #include "base/machine.h"
 #include "base/mem.h"
+#include "engine/drafter.h"
 #include "engine/gen.h"
 #include "engine/schedule.h"
 
 #define DEFAULT_SEQS 32    /* as llama-server and vLLM users expect */
 #define DRAFT_LOGITS 32    /* rows of logits for drafts, of all sequences */
+#define DEPTH 7            /* drafts of one sequence: where a chain ends */
 #define DEFAULT_ROWS 512   /* of a step; chosen, not measured */
 #define MAX_TEMPLATE ((size_t)16 << 20)
 #define TURN "<|im_start|>" /* begins a turn in the family's chat format */
@@ -38,6 +40,7 @@ void sl_engine_opts_init(struct sl_engine_opts *o)
         .kv_type = SL_KV_BF16,
         .prefix_cache = true,
         .draft = SL_DRAFT_ALL,
+        .mtp_prime = UINT32_MAX,
     };
 }
 
@@ -309,15 +312,15 @@ static int open_memory(struct sl_engine *e, struct sl_err *err)
     struct sl_model_opts work = {.max_row =
                                      (uint32_t)sl_max(
                                          e->opts.max_num_batched_tokens,
-                                         e->drafts ? SL_DRAFT_RING : 0),
+                                         e->uses_mtp ? SL_DRAFT_RING : 0),
                                  .max_seq = e->opts.max_num_seqs,
                                  .max_logit = e->max_logit};
     size_t other;
     int rc;
 
-    m.n_plane = sl_model_planes(c, e->drafts, plane);
+    m.n_plane = sl_model_planes(c, e->uses_mtp, plane);
     m.n_draft = e->opts.max_num_seqs;
-    sl_model_rec_shape(c, e->drafts ? SL_MAX_DRAFT : 0, &m.rec);
+    sl_model_rec_shape(c, e->max_depth, &m.rec);
     e->n_keep = places_to_keep(e, sl_rec_slot_bytes(&m.rec));
     m.n_seq += e->n_keep;
     m.n_slot += e->n_keep;
@@ -340,7 +343,7 @@ static int open_memory(struct sl_engine *e, struct sl_err *err)
 static int open_step(struct sl_engine *e, struct sl_err *err)
 {
     uint32_t n = e->opts.max_num_seqs, rows = e->opts.max_num_batched_tokens;
-    size_t hidden = e->drafts ? e->weights->conf.hidden : 0;
+    size_t hidden = e->uses_mtp ? e->weights->conf.hidden : 0;
     const struct {
         void *at;
         size_t n, size;
@@ -349,6 +352,7 @@ static int open_step(struct sl_engine *e, struct sl_err *err)
         {&e->step_seq, n, sizeof(*e->step_seq)},
         {&e->step_rows, n, sizeof(*e->step_rows)},
         {&e->part, n, sizeof(*e->part)},
+        {&e->bid, n, sizeof(*e->bid)},
         {&e->logit_row, e->max_logit, sizeof(*e->logit_row)},
         {&e->score_row, e->max_logit, sizeof(*e->score_row)},
         {&e->sched, n, sizeof(*e->sched)},
@@ -375,11 +379,22 @@ static int check_opts(const struct sl_engine_opts *o, const char *path,
                        "the first must be at least the second, and that at "
                        "least 1",
                        o->max_num_batched_tokens, o->max_num_seqs);
-    if (o->draft_depth > SL_MAX_DRAFT)
+    if (o->draft_depth > DEPTH)
         return sl_fail(err, SL_EARG,
                        "--draft-depth is %u; at most %d tokens are drafted at "
                        "once",
-                       o->draft_depth, SL_MAX_DRAFT);
+                       o->draft_depth, DEPTH);
+    if (o->draft == SL_DRAFT_OFF && o->drafter != SL_DRAFTER_AUTO &&
+        o->drafter != SL_DRAFTER_NONE)
+        return sl_fail(err, SL_EARG,
+                       "--drafter names who drafts and --speculate off says "
+                       "that nobody does; remove one of them");
+    if (o->draft_depth > 0 &&
+        (o->draft == SL_DRAFT_OFF || o->drafter == SL_DRAFTER_NONE))
+        return sl_fail(err, SL_EARG,
+                       "--draft-depth is %u, but nobody drafts; remove it, or "
+                       "--speculate off and --drafter none",
+                       o->draft_depth);
     if (sl_file_kind(path) == SL_FILE_NONE)
         return sl_fail(err, SL_ENOTFOUND,
                        "there is no model at '%s'; give the folder of a "
@@ -398,6 +413,40 @@ static int check_model(const struct sl_engine *e, const struct sl_source *src,
                    "--max-model-len is %u and the model was trained for %u "
                    "tokens; lower it",
                    e->opts.max_model_len, src->conf.max_pos);
+}
+
+/* Who drafts: what was asked for, or whoever can. */
+static int open_drafters(struct sl_engine *e, struct sl_err *err)
+{
+    enum sl_draft_by by = e->opts.drafter;
+    bool all = by == SL_DRAFTER_AUTO;
+
+    sl_speculate_init(&e->spec, e->opts.draft_depth);
+    e->max_logit = e->opts.max_num_seqs;
+    if (e->opts.draft == SL_DRAFT_OFF || by == SL_DRAFTER_NONE)
+        return 0;
+    if (by == SL_DRAFTER_MTP && !e->weights->has_mtp)
+        return sl_fail(err, SL_EARG,
+                       "--drafter mtp needs the model's draft head, and %s; "
+                       "use --drafter ngram, or leave it out",
+                       e->weights->conf.n_mtp
+                           ? "the files lack tensors of the one that "
+                             "config.json announces"
+                           : "this model has none");
+    e->uses_mtp = e->weights->has_mtp && (all || by == SL_DRAFTER_MTP);
+    if (e->uses_mtp)
+        e->drafter[SL_BY_MTP] = &sl_draft_mtp;
+    else if (e->opts.mtp_prime != UINT32_MAX)
+        return sl_fail(err, SL_EARG,
+                       "--mtp-prime is %u, but the model's draft head is not "
+                       "used; remove it",
+                       e->opts.mtp_prime);
+    if (all || by == SL_DRAFTER_NGRAM)
+        e->drafter[SL_BY_NGRAM] = &sl_draft_ngram;
+    e->drafts = true;
+    e->max_depth = DEPTH;
+    e->max_logit += DRAFT_LOGITS;
+    return 0;
 }
 
 static int load_model(struct sl_engine *e, struct sl_source *src,
@@ -439,13 +488,14 @@ static int load(struct sl_engine *e, const char *path, struct sl_err *err)
     if (!rc && e->tok)
         e->n_vocab =
             (uint32_t)sl_min(e->n_vocab, sl_tokenizer_n_ids(e->tok));
-    e->drafts = rc == 0 && e->weights->has_mtp && e->opts.draft != SL_DRAFT_OFF;
-    e->max_logit = e->opts.max_num_seqs + (e->drafts ? DRAFT_LOGITS : 0);
-    sl_speculate_init(&e->spec, e->opts.draft_depth);
+    if (!rc)
+        rc = open_drafters(e, err);
     if (!rc)
         rc = open_memory(e, err);
     if (!rc)
         rc = open_step(e, err);
+    if (!rc && e->drafts && !e->opts.draft_depth)
+        sl_engine_calibrate(e);
     return rc;
 }
 
@@ -504,6 +554,7 @@ void sl_engine_close(struct sl_engine **pe)
     sl_mem_free(e->step_seq);
     sl_mem_free(e->step_rows);
     sl_mem_free(e->part);
+    sl_mem_free(e->bid);
     sl_mem_free(e->hidden);
     sl_mem_free(e->draft_n);
     sl_mem_free(e->draft_pos);

@@ -66,8 +66,12 @@ struct sl_engine {
     struct sl_cost cost;
     double score_s; /* of a prompt's row whose logits are wanted; 0: unknown */
     uint64_t n_step;
-    bool drafts; /* there is an MTP head, and it may be used */
+    bool drafts;        /* somebody may draft */
+    bool uses_mtp;      /* the model's head among them */
+    uint32_t max_depth; /* drafts of one sequence */
+    const struct sl_drafter *drafter[SL_N_BY]; /* NULL: not used */
     struct sl_speculate spec;
+    struct sl_bid *bid; /* [max_num_seqs] */
     struct sl_seq **step_seq; /* [max_num_seqs], the step being built */
     uint32_t *step_rows;      /* [max_num_seqs] */
     struct sl_part *part;     /* [max_num_seqs] as in run */
@@ -75,7 +79,7 @@ struct sl_engine {
     uint32_t *score_row;      /* [max_logit] */
     uint32_t max_logit;
     int32_t *step_tok;        /* [max_num_batched_tokens] */
-    float *hidden;            /* [max_num_batched_tokens][hidden], if drafts */
+    float *hidden;            /* [max_num_batched_tokens][hidden], if uses_mtp */
     uint32_t *draft_n, *draft_pos; /* [max_num_seqs], a step of the drafter */
     struct sl_sched_seq *sched;
 };
@@ -105,9 +109,13 @@ void sl_engine_step(struct sl_engine *e);
  * when there were none. */
 bool sl_engine_score(struct sl_engine *e);
 
-/* Bring the draft head up to the step that has just been drawn, and let it
- * propose what comes next (engine/draft.c). */
+/* Let the drafters see the step that has just been drawn, and propose what comes
+ * next (engine/draft.c). */
 void sl_engine_draft(struct sl_engine *e);
+
+/* Time steps and passes before the first request, in the thread that opens
+ * (engine/calibrate.c). */
+void sl_engine_calibrate(struct sl_engine *e);
 
 /* An encoder to use until it is given back; any thread. */
 int sl_engine_take_encoder(struct sl_encoder **out, struct sl_engine *e,

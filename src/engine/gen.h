@@ -17,12 +17,13 @@
 #include <stdatomic.h>
 
 #include "engine/engine.h"
+#include "engine/ngram.h"
 #include "engine/stop.h"
 #include "text/detokenize.h"
 
 /* Rows that may wait while nobody drafts: one pass over many is nearly as cheap
  * as over one. */
-#define SL_DRAFT_RING 32
+#define SL_DRAFT_RING 512
 
 /* Pieces that were made and not yet taken. */
 struct sl_pieces {
@@ -74,6 +75,10 @@ struct sl_gen {
     bool may_draft;
     int32_t draft[SL_MAX_DRAFT]; /* proposed to follow tok[n_known - 1] */
     uint32_t n_draft;
+    enum sl_by by; /* who proposed them */
+    enum sl_odds_of odds;
+    struct sl_guess guess;
+    struct sl_ngram *ngram; /* NULL: not used */
     float *ring;     /* [SL_DRAFT_RING][hidden] newest final rows that the draft
                         head has not seen; NULL: it does not draft */
     uint32_t n_ring; /* behind them lies seq->n_tok */
@@ -112,8 +117,13 @@ void sl_gen_end(struct sl_gen *g, enum sl_finish why, const struct sl_err *err);
 /* Nobody runs it: give back all that it has. */
 void sl_gen_free(struct sl_gen *g);
 
-/* Let the draft head see the rows that wait in the ring (engine/draft.c). */
+/* What drafters hold of a generation (engine/draft.c): made when it is
+ * submitted, in the caller's thread; brought up to date before its state is kept
+ * for others; given up with its sequence. The latter two in the engine thread. */
+int sl_draft_open(struct sl_gen *g, struct sl_err *err);
+void sl_draft_close(struct sl_gen *g);
 void sl_draft_catch_up(struct sl_gen *g);
+void sl_draft_forget(struct sl_gen *g);
 
 /* Where the state of a prompt is worth keeping (engine/keep.c): fills cut. */
 int sl_keep_plan(struct sl_gen *g, struct sl_err *err);

@@ -1,76 +1,362 @@
 /* engine/speculate.c - how many drafts are worth their time; see speculate.h
  *
- * With depth k a round of n sequences yields
+ * A round of n sequences, of which i drafts k_i tokens, yields
  *
- *     tokens(k) = n (1 + r_1 + r_1 r_2 + ... + r_1 ... r_k)
+ *     E = sum over i of (1 + r_1 + r_1 r_2 + ... + r_1 ... r_(k_i))
  *
  * tokens and takes
  *
- *     time(k) = step(n (1 + k) + other rows) + k pass(n)
+ *     T = step(n + sum of k_i + other rows) + passes of the drafters
  *
- * where the first pass of the drafter also shows it the tokens of the round
- * before. The depth with the largest quotient wins.
- * (Leviathan et al., "Fast Inference from Transformers via Speculative
- * Decoding", 2023, with measured times.)
+ * seconds (Leviathan et al., "Fast Inference from Transformers via Speculative
+ * Decoding", 2023, with measured times). Who drafts for a sequence is chosen as
+ * if all others did the same; then the drafts are taken in the order of their
+ * chance to be kept, and as many as make E / T largest. Every number of them is
+ * tried: times have steps, and a climb would stop at the first.
  *
- * Where depth 0 wins, every PROBE-th round drafts one token all the same, so
- * that a text that has become easier is noticed.
+ * Drafting is off where it gains less than MIN_GAIN, which is about the error
+ * of the tables: so it loses nothing. What is off is tried again now and then
+ * by a round of one draft. The pause until the next such probe doubles with each
+ * that fails, so that a text that stays hard costs less and less; and there is
+ * no probe at all where even drafts that are always right would not pay.
+ *
+ * Tables can be wrong, so a guard compares what rounds with drafts really took
+ * with what the table of plain steps says, and stops drafting for a while when
+ * it lost. (Numbers: performance.md 4.5.)
  */
 #include "engine/speculate.h"
 
-#define GAIN 0.05       /* of one round; chosen: some tens of rounds count */
+#define GAIN 0.06       /* of one round: some tens of rounds count. Chosen. */
+#define GAIN_ALL 0.01   /* the same for all sequences together. Chosen. */
+#define PRIOR 4         /* rounds that what was seen of others counts for */
 #define FIRST_RIGHT 0.6 /* before anything is known: worth a try */
-#define PROBE 32        /* rounds; a probe costs well below a step */
+#define MIN_GAIN 1.03   /* against plain */
+#define KEEP_GAIN 1.03  /* to change the drafter */
+#define FIRST_PAUSE 32  /* rounds */
+#define LEAST_PAUSE 4
+#define MOST_PAUSE 1024
+#define GUARD_TOK 256   /* tokens that the guard looks back at */
+#define STOP_TOK 2048   /* tokens without drafts after it stopped them */
+#define MIN_RATIO 0.98
+
+static void odds_init(struct sl_odds *o)
+{
+    for (int i = 0; i < SL_MAX_DRAFT; i++)
+        o->right[i] = FIRST_RIGHT;
+}
 
 void sl_speculate_init(struct sl_speculate *s, uint32_t fixed)
 {
-    *s = (struct sl_speculate){.fixed = fixed};
-    for (int i = 0; i < SL_MAX_DRAFT; i++)
-        s->right[i] = FIRST_RIGHT;
+    *s = (struct sl_speculate){.fixed = fixed, .min_ratio = MIN_RATIO};
+    for (int i = 0; i < SL_N_ODDS; i++)
+        odds_init(&s->odds[i]);
 }
 
-uint32_t sl_speculate_depth(const struct sl_speculate *s,
-                            const struct sl_cost *step, uint32_t n_seq,
-                            uint32_t n_other, uint64_t n_context)
+void sl_guess_init(struct sl_guess *g, const struct sl_speculate *s)
+{
+    *g = (struct sl_guess){.wait = FIRST_PAUSE, .pause = FIRST_PAUSE};
+    for (int i = 0; i < SL_N_ODDS; i++) {
+        g->odds[i] = s->odds[i];
+        for (int k = 0; k < SL_MAX_DRAFT; k++)
+            g->odds[i].n_seen[k] =
+                (uint32_t)sl_min(g->odds[i].n_seen[k], PRIOR);
+    }
+}
+
+/* ---------------------------------------------------------------- deciding */
+
+/* Seconds of the passes of a drafter for drafts of depth k of n sequences. */
+static double passes_s(const struct sl_speculate *s, enum sl_by by, uint32_t k,
+                       uint32_t n)
+{
+    switch (by) {
+    case SL_BY_MTP: /* one pass per depth */
+        return k * sl_cost_predict(&s->pass[by], n, 0);
+    case SL_BY_FLASH: /* one for the block */
+        return k > 0 ? sl_cost_predict(&s->pass[by], n, 0) : 0;
+    case SL_BY_NONE:
+    case SL_BY_NGRAM:
+    case SL_N_BY:
+        break;
+    }
+    return 0;
+}
+
+/* What a plan is made for. */
+struct batch {
+    struct sl_speculate *s;
+    const struct sl_cost *step;
+    uint32_t n, n_other;
+    uint64_t n_context;
+};
+
+static double step_s(const struct batch *b, uint32_t n_draft)
+{
+    double each = (double)b->n_context / b->n;
+
+    return sl_cost_predict(b->step, b->n + n_draft + b->n_other,
+                           b->n_context + (uint64_t)(each * n_draft));
+}
+
+/* Tokens per second of the batch at the best depth up to `most`, if all drafted
+ * alike; `sure`: if every draft were right. */
+static double best_rate(const struct batch *b, enum sl_by by,
+                        const struct sl_odds *o, uint32_t most, bool sure)
 {
     double best = 0, tokens = 1, chain = 1;
-    uint32_t depth = 0;
 
-    if (s->fixed)
-        return s->fixed;
-    for (uint32_t k = 0; k <= SL_MAX_DRAFT; k++) {
-        double pass = k * sl_cost_predict(&s->pass, n_seq, n_context);
-        double time = pass + sl_cost_predict(step, n_seq * (1 + k) + n_other,
-                                             n_context * (1 + k));
+    for (uint32_t k = 1; k <= most; k++) {
+        double time = (step_s(b, b->n * k) + passes_s(b->s, by, k, b->n)) /
+                      b->n;
 
-        if (k > 0) {
-            chain *= s->right[k - 1];
-            tokens += chain;
-        }
-        if (time <= 0) /* nothing was measured yet */
-            return 1;
-        if (tokens / time > best) {
+        chain *= sure ? 1 : o->right[k - 1];
+        tokens += chain;
+        if (time > 0 && tokens / time > best)
             best = tokens / time;
-            depth = k;
-        }
     }
-    if (depth == 0 && s->n_round % PROBE == PROBE - 1)
-        return 1;
-    return depth;
+    return best;
 }
 
-void sl_speculate_learn(struct sl_speculate *s, uint32_t n_draft,
-                        uint32_t n_accept)
+/* Who drafts for one sequence, if anybody does. Returns whether it could pay at
+ * all. */
+static bool choose(const struct batch *b, struct sl_bid *bid)
 {
-    s->n_round++;
-    s->n_draft += n_draft;
-    s->n_accept += n_accept;
+    double plain = b->n / step_s(b, 0), best = 0;
+    bool could = false;
+
+    bid->by = SL_BY_NONE;
+    bid->depth = 0;
+    for (enum sl_by by = SL_BY_NONE + 1; by < SL_N_BY; by++) {
+        const struct sl_odds *o = &bid->guess->odds[bid->odds[by]];
+        double rate = best_rate(b, by, o, bid->most[by], false);
+
+        if (by == bid->guess->by)
+            rate *= KEEP_GAIN;
+        if (rate > best) {
+            best = rate;
+            bid->by = by;
+        }
+        could |= best_rate(b, by, o, bid->most[by], true) > plain * MIN_GAIN;
+    }
+    return could;
+}
+
+/* The chance that draft number k + 1 of a bid is kept. */
+static double reach(const struct sl_bid *bid, uint32_t k)
+{
+    const struct sl_odds *o = &bid->guess->odds[bid->odds[bid->by]];
+    double r = 1;
+
+    for (uint32_t i = 0; i <= k; i++)
+        r *= o->right[i];
+    return r;
+}
+
+/* The bid whose next draft is the likeliest to be kept; n when none has one. */
+static uint32_t likeliest(const struct sl_bid *bid, uint32_t n, double *chance)
+{
+    uint32_t best = n;
+
+    *chance = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        double r;
+
+        if (bid[i].by == SL_BY_NONE || bid[i].depth == bid[i].most[bid[i].by])
+            continue;
+        r = reach(&bid[i], bid[i].depth);
+        if (r > *chance) {
+            *chance = r;
+            best = i;
+        }
+    }
+    return best;
+}
+
+/* Seconds of all passes for the depths as they are. */
+static double all_passes_s(const struct batch *b, const struct sl_bid *bid)
+{
+    double s = 0;
+    uint32_t n;
+
+    for (uint32_t k = 1; k <= SL_MAX_DRAFT; k++) {
+        n = 0;
+        for (uint32_t i = 0; i < b->n; i++)
+            n += bid[i].by == SL_BY_MTP && bid[i].depth >= k;
+        if (n == 0)
+            break;
+        s += passes_s(b->s, SL_BY_MTP, 1, n);
+    }
+    n = 0;
+    for (uint32_t i = 0; i < b->n; i++)
+        n += bid[i].by == SL_BY_FLASH && bid[i].depth > 0;
+    return s + (n ? passes_s(b->s, SL_BY_FLASH, 1, n) : 0);
+}
+
+/* How many drafts of all sequences together give the best rate; 0 when that is
+ * less than MIN_GAIN better than none. Leaves the depths of the most. */
+static uint32_t best_total(const struct batch *b, struct sl_bid *bid,
+                           uint32_t max_draft)
+{
+    double plain = b->n / step_s(b, 0), best = plain * MIN_GAIN, chance;
+    double tokens = b->n;
+    uint32_t total = 0;
+
+    for (uint32_t m = 1; m <= max_draft; m++) {
+        uint32_t i = likeliest(bid, b->n, &chance);
+        double rate;
+
+        if (i == b->n)
+            break;
+        bid[i].depth++;
+        tokens += chance;
+        rate = tokens / (step_s(b, m) + all_passes_s(b, bid));
+        if (rate > best) {
+            best = rate;
+            total = m;
+        }
+    }
+    return total;
+}
+
+/* Hand out `total` drafts in the order in which they were counted. */
+static void deal(struct sl_bid *bid, uint32_t n, uint32_t total)
+{
+    double chance;
+
+    for (uint32_t i = 0; i < n; i++)
+        bid[i].depth = 0;
+    for (uint32_t m = 0; m < total; m++)
+        bid[likeliest(bid, n, &chance)].depth++;
+}
+
+/* A sequence that does not draft: is it time to see whether it should? */
+static bool is_probe(struct sl_bid *bid, bool could)
+{
+    struct sl_guess *g = bid->guess;
+
+    if (!could || bid->by == SL_BY_NONE)
+        return false;
+    if (g->wait > 0) {
+        g->wait--;
+        return false;
+    }
+    g->wait = g->pause;
+    return true;
+}
+
+static void plan_fixed(struct sl_speculate *s, struct sl_bid *bid, uint32_t n,
+                       uint32_t max_draft)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        double best = 0;
+
+        bid[i].by = SL_BY_NONE;
+        bid[i].depth = 0;
+        for (enum sl_by by = SL_BY_NONE + 1; by < SL_N_BY; by++) {
+            const struct sl_odds *o = &bid[i].guess->odds[bid[i].odds[by]];
+
+            if (bid[i].most[by] > 0 && o->right[0] >= best) {
+                best = o->right[0];
+                bid[i].by = by;
+            }
+        }
+        if (bid[i].by == SL_BY_NONE)
+            continue;
+        bid[i].depth = (uint32_t)sl_min(
+            sl_min(bid[i].most[bid[i].by], s->fixed), max_draft);
+        max_draft -= bid[i].depth;
+    }
+}
+
+void sl_speculate_plan(struct sl_speculate *s, const struct sl_cost *step,
+                       struct sl_bid *bid, uint32_t n, uint32_t n_other,
+                       uint64_t n_context, uint32_t max_draft)
+{
+    struct batch b = {s, step, n, n_other, n_context};
+    uint32_t total = 0;
+    bool could = false;
+
+    if (n == 0)
+        return;
+    if (s->fixed) {
+        plan_fixed(s, bid, n, max_draft);
+    } else {
+        for (uint32_t i = 0; i < n; i++)
+            could |= choose(&b, &bid[i]);
+        if (!s->stopped)
+            total = best_total(&b, bid, max_draft);
+        deal(bid, n, total);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        bid[i].guess->probing = false;
+        if (bid[i].depth == 0 && !s->fixed && !s->stopped &&
+            total < max_draft && is_probe(&bid[i], could)) {
+            bid[i].guess->probing = true;
+            bid[i].depth = 1;
+            total++;
+        }
+        if (bid[i].depth > 0) {
+            bid[i].guess->by = bid[i].by;
+            s->last_use[bid[i].by] = s->n_round;
+        }
+    }
+}
+
+/* ---------------------------------------------------------------- learning */
+
+static void odds_learn(struct sl_odds *o, uint32_t n_draft, uint32_t n_accept,
+                       double least)
+{
     /* Behind the first wrong draft nothing can be said. The first rounds count
      * for more: a plain mean, with the guess as its first member. */
     for (uint32_t i = 0; i < n_draft && i <= n_accept; i++) {
-        double gain = 1.0 / (double)(++s->n_seen[i] + 1);
+        double gain = 1.0 / (double)(++o->n_seen[i] + 1);
 
-        gain = gain > GAIN ? gain : GAIN;
-        s->right[i] += gain * ((i < n_accept) - s->right[i]);
+        gain = gain > least ? gain : least;
+        o->right[i] += gain * ((i < n_accept) - o->right[i]);
     }
+}
+
+void sl_speculate_learn(struct sl_speculate *s, struct sl_guess *g,
+                        enum sl_odds_of odds, uint32_t n_draft,
+                        uint32_t n_accept)
+{
+    s->n_round++;
+    if (n_draft == 0)
+        return;
+    s->n_draft += n_draft;
+    s->n_accept += n_accept;
+    odds_learn(&s->odds[odds], n_draft, n_accept, GAIN_ALL);
+    odds_learn(&g->odds[odds], n_draft, n_accept, GAIN);
+    if (!g->probing) {
+        g->wait = g->pause = FIRST_PAUSE;
+    } else if (n_accept > 0) {
+        g->pause = (uint32_t)sl_max(g->pause / 4, LEAST_PAUSE);
+        g->wait = LEAST_PAUSE;
+    } else {
+        g->pause = (uint32_t)sl_min(g->pause * 2, MOST_PAUSE);
+        g->wait = g->pause;
+    }
+}
+
+void sl_speculate_guard(struct sl_speculate *s, uint32_t n_draft,
+                        uint32_t n_tok, double spent_s, double plain_s)
+{
+    if (s->stopped > 0) {
+        s->stopped -= (uint32_t)sl_min(s->stopped, n_tok);
+        return;
+    }
+    if (n_draft == 0 || s->fixed || plain_s <= 0)
+        return;
+    s->spent_s += spent_s;
+    s->plain_s += plain_s * n_tok;
+    s->n_guarded += n_tok;
+    if (s->n_guarded < GUARD_TOK)
+        return;
+    if (s->plain_s < s->min_ratio * s->spent_s) {
+        s->stopped = STOP_TOK;
+        s->n_stop++;
+    }
+    s->spent_s = s->plain_s = 0;
+    s->n_guarded = 0;
 }

@@ -1,41 +1,93 @@
-/* engine/speculate.h - how many drafts are worth their time
+/* engine/speculate.h - how many drafts are worth their time, and whose
  *
  * A draft is kept if it is the token that would have been drawn anyway (D4), so
- * drafting never changes a text; it only costs or saves time. This decides how
- * deep to draft from what was measured: the time of steps by rows (cost.h), the
- * time of the drafter's passes, and how often drafts of each depth were right.
+ * drafting never changes a text; it only costs or saves time. This decides who
+ * drafts for each sequence, and how deep, from what was measured: the time of
+ * steps by rows (cost.h), the time of the drafters' passes, and how often drafts
+ * were right, of this sequence and of all before it.
  *
- * Engine thread only; the decision is a pure function of the struct.
+ * Engine thread only; sl_speculate_plan is a function of its arguments alone.
  */
 #ifndef SL_ENGINE_SPECULATE_H
 #define SL_ENGINE_SPECULATE_H
 
 #include "engine/cost.h"
 
-#define SL_MAX_DRAFT 7 /* tokens proposed at once */
+#define SL_MAX_DRAFT 15 /* tokens proposed at once: a block of 16 */
+
+/* Who drafts. */
+enum sl_by { SL_BY_NONE, SL_BY_NGRAM, SL_BY_MTP, SL_BY_FLASH, SL_N_BY };
+
+/* What is counted apart: a long match is right more often than a short one. */
+enum sl_odds_of {
+    SL_ODDS_SHORT,
+    SL_ODDS_LONG,
+    SL_ODDS_MTP,
+    SL_ODDS_FLASH,
+    SL_N_ODDS
+};
+
+/* Part of the drafts of depth i + 1 that were right, of those whose
+ * predecessors were; and how many those were. */
+struct sl_odds {
+    double right[SL_MAX_DRAFT];
+    uint32_t n_seen[SL_MAX_DRAFT];
+};
+
+/* What one sequence remembers. */
+struct sl_guess {
+    struct sl_odds odds[SL_N_ODDS];
+    enum sl_by by;        /* who drafted last */
+    uint32_t wait, pause; /* rounds until the next probe; and after that one */
+    bool probing;         /* the drafts of this round are a probe */
+};
+
+/* What a sequence could draft now, and what was decided. */
+struct sl_bid {
+    struct sl_guess *guess;
+    uint32_t most[SL_N_BY]; /* drafts that each can give; 0: none */
+    enum sl_odds_of odds[SL_N_BY];
+    enum sl_by by;
+    uint32_t depth;
+};
 
 struct sl_speculate {
-    uint32_t fixed; /* depth asked for; 0: decide */
-    /* Part of the drafts of depth i + 1 that were right, of those whose
-     * predecessors were; and how many those were. */
-    double right[SL_MAX_DRAFT];
-    uint64_t n_seen[SL_MAX_DRAFT];
-    struct sl_cost pass; /* one pass of the drafter, by rows */
+    uint32_t fixed;     /* depth asked for; 0: decide */
+    double min_ratio;   /* of the plain rate; below it drafting is stopped */
+    struct sl_odds odds[SL_N_ODDS]; /* of all sequences */
+    struct sl_cost pass[SL_N_BY];   /* one pass of a drafter, by sequences */
     uint64_t n_round, n_draft, n_accept;
+    uint64_t last_use[SL_N_BY]; /* n_round when it was chosen last */
+
+    /* The guard: what rounds with drafts took, and what the same tokens would
+     * have taken without. */
+    double spent_s, plain_s;
+    uint32_t n_guarded; /* tokens of these sums */
+    uint32_t stopped;   /* tokens until drafting may come back */
+    uint64_t n_stop;    /* times that the guard stopped it */
 };
 
 void sl_speculate_init(struct sl_speculate *s, uint32_t fixed);
 
-/* The depth, 0 to SL_MAX_DRAFT, with the most tokens per second: n_seq
- * sequences draft it, in steps that have n_other rows besides. `step` is the
- * table of steps; context as in cost.h, for one row of each. */
-uint32_t sl_speculate_depth(const struct sl_speculate *s,
-                            const struct sl_cost *step, uint32_t n_seq,
-                            uint32_t n_other, uint64_t n_context);
+/* What a new sequence begins with: what was seen of others, soon forgotten. */
+void sl_guess_init(struct sl_guess *g, const struct sl_speculate *s);
+
+/* Decide for n sequences that draw in steps with n_other rows besides: the most
+ * tokens per second of the whole batch. `step` is the table of steps; context
+ * as in cost.h, for one row of each. At most max_draft drafts in all. */
+void sl_speculate_plan(struct sl_speculate *s, const struct sl_cost *step,
+                       struct sl_bid *bid, uint32_t n, uint32_t n_other,
+                       uint64_t n_context, uint32_t max_draft);
 
 /* A round of one sequence: n_draft tokens were verified, the first n_accept
  * were right. */
-void sl_speculate_learn(struct sl_speculate *s, uint32_t n_draft,
+void sl_speculate_learn(struct sl_speculate *s, struct sl_guess *g,
+                        enum sl_odds_of odds, uint32_t n_draft,
                         uint32_t n_accept);
+
+/* A round of the whole batch without prompt rows gave n_tok tokens in spent_s;
+ * plain_s is what one token takes without drafts. */
+void sl_speculate_guard(struct sl_speculate *s, uint32_t n_draft,
+                        uint32_t n_tok, double spent_s, double plain_s);
 
 #endif

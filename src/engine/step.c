@@ -99,6 +99,7 @@ static bool admit(struct sl_engine *e, struct sl_gen *g)
     if (!g->admit_ns) {
         g->admit_ns = sl_clock_ns();
         g->n_cached = g->seq->n_tok;
+        sl_guess_init(&g->guess, &e->spec);
     }
     sl_unlock(&g->mu);
     return true;
@@ -143,7 +144,7 @@ static void preempt_last(struct sl_engine *e)
 {
     struct sl_gen *g = e->run[--e->n_run];
 
-    g->n_draft = g->n_ring = 0;
+    sl_draft_forget(g);
     sl_seq_close(&g->seq);
     sl_gen_list_insert(&e->waiting, g, true);
 }
@@ -317,8 +318,7 @@ static void draw_rows(struct sl_engine *e, struct sl_gen *g, struct sl_part *p,
         right++;
     }
     p->n_kept = p->firm + right;
-    if (p->tent > 0)
-        sl_speculate_learn(&e->spec, p->tent, right);
+    sl_speculate_learn(&e->spec, &g->guess, g->odds, p->tent, right);
     sl_lock(&g->mu);
     g->n_round++;
     g->n_drafted += p->tent;
@@ -386,12 +386,35 @@ static void settle(struct sl_engine *e, const struct sl_err *err)
     }
 }
 
+/* Tell the controller what this round took, when it held no prompts: with the
+ * drafts of the step it verified, and those made for the next, which are about
+ * as many. */
+static void guard(struct sl_engine *e, const struct sl_step *s,
+                  uint64_t context, double spent_s)
+{
+    uint32_t n_seq = 0, n_tok = 0;
+
+    for (uint32_t i = 0; i < e->n_run; i++) {
+        const struct sl_part *p = &e->part[i];
+
+        if (p->firm > 1)
+            return;
+        n_seq += p->firm;
+        n_tok += p->n_kept;
+    }
+    if (n_seq > 0 && n_tok > 0)
+        sl_speculate_guard(&e->spec, s->n_row - n_seq, n_tok, spent_s,
+                           sl_cost_predict(&e->cost, n_seq,
+                                           context * n_seq / s->n_row) /
+                               n_seq);
+}
+
 void sl_engine_step(struct sl_engine *e)
 {
     struct sl_step s = {.seq = e->step_seq,
                         .tok = e->step_tok,
                         .logit_row = e->logit_row,
-                        .hidden = e->drafts ? e->hidden : NULL};
+                        .hidden = e->uses_mtp ? e->hidden : NULL};
     struct sl_err err = {0};
     uint64_t t0, context;
 
@@ -409,7 +432,9 @@ void sl_engine_step(struct sl_engine *e)
         s.logits = sl_head(e->model, s.logit_row, s.n_logit);
     for (uint32_t i = 0; i < e->n_run; i++)
         finish_rows(e, e->run[i], &e->part[i], &s.logits, &err);
-    if (e->drafts)
+    if (e->drafts) {
         sl_engine_draft(e);
+        guard(e, &s, context, sl_clock_s(t0, sl_clock_ns()));
+    }
     settle(e, &err);
 }

@@ -309,10 +309,8 @@ static int set_output(struct sl_gen *g, bool show_special, struct sl_err *err)
 
     if (!rc)
         rc = sl_keep_plan(g, err);
-    if (!rc && g->may_draft)
-        rc = sl_mem_alloc(&g->ring, SL_DRAFT_RING,
-                          g->e->weights->conf.hidden * sizeof(*g->ring),
-                          "the rows for drafting", err);
+    if (!rc)
+        rc = sl_draft_open(g, err);
     sl_buf_reserve(&g->fresh, TEXT_RESERVE);
     sl_buf_reserve(&g->stopper.held, TEXT_RESERVE);
     if (!rc)
@@ -345,7 +343,7 @@ void sl_gen_free(struct sl_gen *g)
     sl_mem_free(g->score);
     sl_mem_free(g->score_rank);
     sl_mem_free(g->score_top);
-    sl_mem_free(g->ring);
+    sl_draft_close(g);
     sl_mem_free(g->end_ids);
     sl_mem_free(g->tok);
     sl_cond_deinit(&g->ready);

@@ -1,0 +1,95 @@
+/* engine/calibrate.c - what steps and passes take, before the first request
+ *
+ * The controller needs the time of a step by rows, and of the drafter's passes,
+ * before it can choose (D7). Both are corrected by every step later, so this is
+ * a start, not a measurement: each number is the best of a few, and the whole
+ * ends when its time is up. What was not reached is predicted from the rest.
+ *
+ * Thread that opens, before the engine's own exists.
+ */
+#include "base/clock.h"
+#include "engine/engine.h"
+#include "model/mtp.h"
+
+#define LIMIT_S 0.5 /* chosen: a user waits, and a model of 27B needs more */
+#define REPEAT 3
+
+/* One step of n rows of one sequence, all but the first tentative. */
+static double step_s(struct sl_engine *e, struct sl_seq **q, uint32_t n)
+{
+    uint64_t t0;
+    struct sl_step s = {.seq = q,
+                        .n_seq = 1,
+                        .tok = e->step_tok,
+                        .n_row = n,
+                        .logit_row = e->logit_row,
+                        .n_logit = n,
+                        .hidden = e->uses_mtp ? e->hidden : NULL};
+
+    for (uint32_t i = 0; i < n; i++)
+        e->logit_row[i] = i;
+    if (sl_seq_begin(*q, 1, n - 1, NULL))
+        return 0;
+    t0 = sl_clock_ns();
+    sl_forward(e->model, &s);
+    sl_seq_end(*q, 0);
+    return sl_clock_s(t0, sl_clock_ns());
+}
+
+/* One pass of the draft head that gives one draft. */
+static double pass_s(struct sl_engine *e, struct sl_seq **q)
+{
+    uint32_t one = 1, pos = (*q)->n_tok;
+    uint64_t t0 = sl_clock_ns();
+    struct sl_mtp_step s = {.seq = q,
+                            .n_seq = 1,
+                            .n = &one,
+                            .pos = &pos,
+                            .n_row = 1,
+                            .tok = e->step_tok,
+                            .hidden = e->hidden,
+                            .y = e->hidden,
+                            .logit_row = e->logit_row,
+                            .n_logit = 1};
+
+    if (sl_seq_reserve(*q, pos + 1, NULL))
+        return 0;
+    sl_mtp_forward(e->model, &s);
+    return sl_clock_s(t0, sl_clock_ns());
+}
+
+void sl_engine_calibrate(struct sl_engine *e)
+{
+    struct sl_seq *q = NULL;
+    uint32_t most = (uint32_t)sl_min(e->max_depth + 1,
+                                     e->opts.max_num_batched_tokens);
+    uint64_t t0 = sl_clock_ns();
+
+    /* Each step commits a row, and the last of them has most - 1 behind it. */
+    if (e->opts.max_model_len < (REPEAT + 1) * (most + 1) ||
+        sl_seq_open(&q, e->mem, NULL))
+        return;
+    for (uint32_t n = 1; n <= most; n++) {
+        double best = 0;
+
+        if (n > 1 && sl_clock_s(t0, sl_clock_ns()) > LIMIT_S)
+            break;
+        for (int i = 0; i < REPEAT; i++) {
+            double s = step_s(e, &q, n);
+
+            best = best <= 0 || s < best ? s : best;
+        }
+        sl_cost_learn(&e->cost, n, 0, best);
+    }
+    if (e->uses_mtp) {
+        double best = 0;
+
+        for (int i = 0; i < REPEAT; i++) {
+            double s = pass_s(e, &q);
+
+            best = best <= 0 || s < best ? s : best;
+        }
+        sl_cost_learn(&e->spec.pass[SL_BY_MTP], 1, 0, best);
+    }
+    sl_seq_close(&q);
+}

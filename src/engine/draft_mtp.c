@@ -1,0 +1,252 @@
+/* engine/draft_mtp.c - the model's own draft head as a drafter; see model/mtp.h
+ *
+ * The head gets one row for each committed row of the target: its final hidden
+ * row and the token behind it, which is always known after the draw. That keeps
+ * its keys and values complete over prompts and answers, and the last of these
+ * rows of a sequence is at the same time its first draft. Deeper drafts are
+ * chained, one row per sequence and pass.
+ *
+ * While nobody wants its drafts, rows wait in a ring and are seen by the head in
+ * one pass when they are wanted again. Of a prompt they are seen as soon as the
+ * ring is full; while the head has not been used for long, the oldest are
+ * dropped instead, so that being off costs a copy of a row per token. What was
+ * dropped is a gap: the head does not look behind it (sl_seq.from).
+ *
+ * Rows of a chain are written behind the committed ones and overwritten in the
+ * next round.
+ */
+#include "base/clock.h"
+#include "base/mem.h"
+#include "engine/drafter.h"
+#include "engine/gen.h"
+#include "model/mtp.h"
+
+#define IDLE 512 /* rounds of sequences without a use, and it is off. Chosen. */
+
+static int open_ring(struct sl_gen *g, struct sl_err *err)
+{
+    return sl_mem_alloc(&g->ring, SL_DRAFT_RING,
+                        g->e->weights->conf.hidden * sizeof(*g->ring),
+                        "the rows for drafting", err);
+}
+
+static void close_ring(struct sl_gen *g)
+{
+    sl_mem_free(g->ring);
+}
+
+static uint32_t look(struct sl_gen *g, uint32_t most, enum sl_odds_of *odds)
+{
+    (void)g;
+    *odds = SL_ODDS_MTP;
+    return most;
+}
+
+static bool is_idle(const struct sl_engine *e)
+{
+    return e->spec.n_round - e->spec.last_use[SL_BY_MTP] > IDLE;
+}
+
+/* What the head has not seen is not there. */
+static void leave_gap(struct sl_gen *g)
+{
+    g->seq->from[SL_PLANE_MTP] = g->seq->n_tok - g->n_ring;
+}
+
+/* Show the head the rows that wait; behind them lies position `end`. */
+static void drain(struct sl_gen *g, uint32_t end)
+{
+    uint32_t pos = end - g->n_ring;
+    struct sl_mtp_step s = {.seq = &g->seq,
+                            .n_seq = 1,
+                            .n = &g->n_ring,
+                            .pos = &pos,
+                            .n_row = g->n_ring,
+                            .tok = g->tok + pos + 1,
+                            .hidden = g->ring};
+
+    if (g->n_ring > 0)
+        sl_mtp_forward(g->e->model, &s);
+    g->n_ring = 0;
+}
+
+static void catch_up(struct sl_gen *g)
+{
+    if (g->n_ring > 0 && is_idle(g->e)) {
+        g->n_ring = 0;
+        leave_gap(g);
+    }
+    drain(g, g->seq->n_tok);
+}
+
+static void forget(struct sl_gen *g)
+{
+    g->n_ring = 0;
+}
+
+/* Let n rows wait; false when they do not fit. */
+static bool put_off(struct sl_gen *g, const float *rows, uint32_t n, size_t h)
+{
+    if (n > SL_DRAFT_RING - g->n_ring)
+        return false;
+    memcpy(g->ring + g->n_ring * h, rows, n * h * sizeof(*rows));
+    g->n_ring += n;
+    return true;
+}
+
+/* The same, for the newest of them, at the cost of the oldest. */
+static void put_newest(struct sl_gen *g, const float *rows, uint32_t n,
+                       size_t h)
+{
+    uint32_t half = SL_DRAFT_RING / 2;
+
+    if (n > half) {
+        rows += (n - half) * h;
+        n = half;
+    }
+    /* Half at once, so that a row is moved once. */
+    if (n > SL_DRAFT_RING - g->n_ring) {
+        uint32_t keep = (uint32_t)sl_min(g->n_ring, SL_DRAFT_RING - half);
+
+        memmove(g->ring, g->ring + (g->n_ring - keep) * h,
+                keep * h * sizeof(*rows));
+        g->n_ring = keep;
+    }
+    put_off(g, rows, n, h);
+    leave_gap(g);
+}
+
+/* Rows of a prompt that the head is not to see: those before the last
+ * mtp_prime. */
+static uint32_t n_unprimed(const struct sl_gen *g, uint32_t pos, uint32_t n)
+{
+    uint32_t prime = g->e->opts.mtp_prime;
+    uint32_t first = g->n_prompt > prime ? g->n_prompt - prime : 0;
+
+    return first > pos ? (uint32_t)sl_min(first - pos, n) : 0;
+}
+
+/* Rows that the head has to see now: n of them behind those that waited, up to
+ * the end of what is committed. False when they can wait, too. */
+static bool is_due(struct sl_gen *g, const float *rows, uint32_t n, bool now)
+{
+    struct sl_engine *e = g->e;
+    size_t h = e->weights->conf.hidden;
+
+    if (!now && put_off(g, rows, n, h))
+        return false;
+    if (!now && is_idle(e)) {
+        put_newest(g, rows, n, h);
+        return false;
+    }
+    drain(g, g->seq->n_tok - n);
+    return now || !put_off(g, rows, n, h);
+}
+
+/* Add n rows of g to a pass. */
+static void add_rows(struct sl_engine *e, struct sl_mtp_step *s,
+                     struct sl_gen *g, const float *rows, uint32_t n)
+{
+    size_t h = e->weights->conf.hidden;
+    uint32_t pos = g->seq->n_tok - n;
+
+    memmove(e->hidden + s->n_row * h, rows, n * h * sizeof(*rows));
+    memcpy(e->step_tok + s->n_row, g->tok + pos + 1, n * sizeof(*e->step_tok));
+    e->step_seq[s->n_seq] = g->seq;
+    e->draft_n[s->n_seq] = n;
+    e->draft_pos[s->n_seq++] = pos;
+    s->n_row += n;
+}
+
+/* Move the hidden rows of what was committed to the front, sequence by
+ * sequence. A generation that drafts gets logits of its last row. */
+static void gather(struct sl_engine *e, struct sl_mtp_step *s)
+{
+    size_t h = e->weights->conf.hidden;
+
+    for (uint32_t i = 0; i < e->n_run; i++) {
+        struct sl_gen *g = e->run[i];
+        const struct sl_part *p = &e->part[i];
+        const float *rows = e->hidden + p->row0 * h;
+        bool now = g->by == SL_BY_MTP && g->n_draft > 0;
+        uint32_t n = p->n_kept, skip;
+
+        if (p->firm == 0 || p->why != SL_FINISH_NONE || !g->may_draft)
+            continue;
+        skip = n_unprimed(g, g->seq->n_tok - n, n);
+        n -= skip;
+        if (skip > 0)
+            g->seq->from[SL_PLANE_MTP] = g->seq->n_tok - n;
+        if (n == 0 || !is_due(g, rows + skip * h, n, now))
+            continue;
+        add_rows(e, s, g, rows + skip * h, n);
+        if (now)
+            e->logit_row[s->n_logit++] = s->n_row - 1;
+    }
+}
+
+/* Propose the likeliest token of each row of logits as draft number k, and
+ * prepare the rows of the next pass: those that draft deeper. */
+static void propose(struct sl_engine *e, struct sl_mtp_step *s, uint32_t k)
+{
+    size_t h = e->weights->conf.hidden;
+    const float *logits = s->logits;
+    uint32_t from = 0;
+
+    s->n_seq = s->n_row = s->n_logit = 0;
+    for (uint32_t i = 0; i < e->n_run; i++) {
+        struct sl_gen *g = e->run[i];
+        float max;
+
+        if (g->by != SL_BY_MTP || g->n_draft <= k)
+            continue;
+        g->draft[k] = (int32_t)e->kern.argmax(&max, logits, e->n_vocab);
+        logits += e->weights->conf.vocab;
+        from++;
+        if (g->n_draft == k + 1)
+            continue;
+        memmove(e->hidden + s->n_row * h, s->y + e->step_rows[from - 1] * h,
+                h * sizeof(*e->hidden));
+        e->step_tok[s->n_row] = g->draft[k];
+        e->step_seq[s->n_seq] = g->seq;
+        e->draft_n[s->n_seq] = 1;
+        e->draft_pos[s->n_seq++] = g->seq->n_tok + k;
+        e->logit_row[s->n_logit++] = s->n_row++;
+    }
+}
+
+static void run(struct sl_engine *e)
+{
+    struct sl_mtp_step s = {.seq = e->step_seq,
+                            .n = e->draft_n,
+                            .pos = e->draft_pos,
+                            .tok = e->step_tok,
+                            .hidden = e->hidden,
+                            .y = e->hidden,
+                            .logit_row = e->logit_row};
+
+    gather(e, &s);
+    for (uint32_t k = 0; s.n_row > 0; k++) {
+        uint64_t t0 = sl_clock_ns();
+        uint32_t n_seq = s.n_logit, n_row = s.n_row;
+
+        sl_mtp_forward(e->model, &s);
+        /* A pass over a prompt says nothing about drafting. */
+        if (n_seq > 0 && n_row <= n_seq * (SL_MAX_DRAFT + 1))
+            sl_cost_learn(&e->spec.pass[SL_BY_MTP], n_seq, 0,
+                          sl_clock_s(t0, sl_clock_ns()));
+        /* Which rows of y the logits belong to. */
+        memcpy(e->step_rows, e->logit_row, s.n_logit * sizeof(*e->step_rows));
+        propose(e, &s, k);
+    }
+}
+
+const struct sl_drafter sl_draft_mtp = {
+    .name = "mtp",
+    .open = open_ring,
+    .close = close_ring,
+    .look = look,
+    .run = run,
+    .catch_up = catch_up,
+    .forget = forget,
+};
