@@ -4,17 +4,21 @@
  * the next question follows the whole of this prompt, but a reasoning model's
  * past thoughts are stripped, so the texts part right behind "assistant". Users
  * edit the middle, agents branch. All of them part at the beginning of a turn,
- * so that is where states are kept: always before the last two turns, and
- * before others that are far enough from the one before. Long stretches
- * without turns are cut too. "Far enough" spreads a prompt over a part of the
- * places that the cache has, so that one long history does not push out all
- * others.
+ * so that is where states are kept: before the last two turns in any case, and
+ * before all others that are a page or more apart, as long as the cache has
+ * places. A prompt with more turns than its share of the places spreads its
+ * states evenly. Long stretches without turns are cut too, at a distance that
+ * costs the reading nothing.
+ *
+ * A state close behind another is worth little by the measure of
+ * state/prefix.c, so it is the first to go when others need the place.
  */
 #include "base/mem.h"
 #include "engine/gen.h"
+#include "kern/kern.h"
 
-#define MIN_SPACING 512u /* tokens; less is read again quickly. Chosen. */
-#define SHARE 8          /* one prompt takes about 1/8 of the places */
+#define STRETCH 1024u /* tokens without a turn. Chosen. */
+#define SHARE 2       /* one prompt takes about half of the places */
 
 /* Turns that begin behind `at`. */
 static uint32_t turns_after(const struct sl_gen *g, uint32_t at)
@@ -28,13 +32,14 @@ static uint32_t turns_after(const struct sl_gen *g, uint32_t at)
 
 int sl_keep_plan(struct sl_gen *g, struct sl_err *err)
 {
-    uint32_t places = g->e->n_keep / SHARE + 1, spacing, last = 0;
-    uint32_t late = 0; /* turns behind i */
+    uint32_t places = g->e->n_keep / SHARE + 1, even, spacing, last = 0;
+    uint32_t late; /* turns behind i */
     int rc;
 
     if (g->e->n_keep == 0)
         return 0;
-    spacing = (uint32_t)sl_max(MIN_SPACING, g->n_prompt / places);
+    even = g->n_prompt / places;
+    spacing = (uint32_t)sl_max(SL_KV_PAGE, even);
     late = turns_after(g, 0);
     rc = sl_mem_alloc(&g->cut, g->n_prompt / spacing + 3, sizeof(*g->cut),
                       "the cuts of a prompt", err);
@@ -43,7 +48,7 @@ int sl_keep_plan(struct sl_gen *g, struct sl_err *err)
 
         late -= turn;
         if ((turn && (late < 2 || i - last >= spacing)) ||
-            i - last >= 2 * spacing) {
+            i - last >= sl_max(STRETCH, 2 * even)) {
             g->cut[g->n_cut++] = i;
             last = i;
         }
