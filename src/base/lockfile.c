@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -100,4 +101,10 @@ void sl_lockfile_give(struct sl_lockfile *l)
     if (l->fd >= 0)
         (void)close(l->fd);
     l->fd = -1;
+}
+
+bool sl_lockfile_lives(int64_t pid)
+{
+    return pid > 0 && pid <= INT32_MAX &&
+           (kill((pid_t)pid, 0) == 0 || errno == EPERM);
 }

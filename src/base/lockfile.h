@@ -23,4 +23,7 @@ int sl_lockfile_take(struct sl_lockfile *l, const char *path,
                      void (*waiting)(const char *what), struct sl_err *err);
 void sl_lockfile_give(struct sl_lockfile *l);
 
+/* Does a process with this number live? */
+bool sl_lockfile_lives(int64_t pid);
+
 #endif

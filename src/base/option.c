@@ -156,6 +156,16 @@ static const char *verb_name(enum sl_verb v)
         return "bench";
     case SL_VERB_PULL:
         return "pull";
+    case SL_VERB_LIST:
+        return "list";
+    case SL_VERB_RM:
+        return "rm";
+    case SL_VERB_GC:
+        return "gc";
+    case SL_VERB_VERIFY:
+        return "verify";
+    case SL_VERB_PROFILES:
+        return "profiles";
     }
     return "?";
 }

@@ -36,6 +36,11 @@ enum sl_verb {
     SL_VERB_SERVE = 1 << 6,
     SL_VERB_BENCH = 1 << 7,
     SL_VERB_PULL = 1 << 16,
+    SL_VERB_LIST = 1 << 17,
+    SL_VERB_RM = 1 << 18,
+    SL_VERB_GC = 1 << 19,
+    SL_VERB_VERIFY = 1 << 20,
+    SL_VERB_PROFILES = 1 << 21,
 };
 
 enum sl_opt_type {
@@ -53,10 +58,14 @@ enum sl_opt_type {
 #define SL_OPT_V_MODEL (SL_OPT_V_ENGINE | SL_VERB_BENCH)
 #define SL_OPT_V_JSON                                                          \
     (SL_VERB_RUN | SL_VERB_INFO | SL_VERB_TOKENIZE | SL_VERB_DOCTOR |          \
-     SL_VERB_VERSION | SL_VERB_EVAL | SL_VERB_BENCH | SL_VERB_PULL)
+     SL_VERB_VERSION | SL_VERB_EVAL | SL_VERB_BENCH | SL_VERB_PULL |           \
+     SL_VERB_LIST | SL_VERB_PROFILES)
+#define SL_OPT_V_STORE                                                         \
+    (SL_VERB_PULL | SL_VERB_LIST | SL_VERB_RM | SL_VERB_GC | SL_VERB_VERIFY |  \
+     SL_VERB_PROFILES)
 #define SL_OPT_V_HUB                                                           \
     (SL_VERB_RUN | SL_VERB_INFO | SL_VERB_TOKENIZE | SL_VERB_SERVE |           \
-     SL_VERB_BENCH | SL_VERB_PULL)
+     SL_VERB_BENCH | SL_OPT_V_STORE)
 #define SL_OPT_V_ALL (SL_OPT_V_JSON | SL_OPT_V_HUB)
 #define SL_OPT_V_LOG                                                           \
     (SL_VERB_RUN | SL_VERB_INFO | SL_VERB_TOKENIZE | SL_VERB_EVAL |           \
@@ -208,9 +217,21 @@ enum sl_opt_type {
     X(FORCE, BOOL, SL_VERB_RUN | SL_VERB_SERVE, "force", "", "", 0, 0, "off",  \
       "Start although this machine has less memory or fewer cores than the "   \
       "bundle asks for.")                                                      \
+    X(WEIGHTS, BOOL, SL_VERB_RM | SL_VERB_GC | SL_VERB_VERIFY, "weights", "",  \
+      "", 0, 0, "off", "Weights in the shared cache, too.")                    \
+    X(OLDER_THAN, INT, SL_VERB_GC, "older-than", "", "DAYS", 0, 36500, "30",   \
+      "Keep what is younger.")                                                 \
+    X(PARTIALS, BOOL, SL_VERB_GC, "partials", "", "", 0, 0, "off",             \
+      "Unfinished downloads of any age.")                                      \
+    X(ALL, BOOL, SL_VERB_LIST, "all", "", "", 0, 0, "off",                     \
+      "Older versions of bundles, too.")                                       \
+    X(QUICK, BOOL, SL_VERB_VERIFY, "quick", "", "", 0, 0, "off",               \
+      "Compare sizes and times only.")                                         \
+    X(REPAIR, BOOL, SL_VERB_VERIFY, "repair", "", "", 0, 0, "off",             \
+      "Fetch again what is damaged or gone.")                                  \
     X(WITH_WEIGHTS, BOOL, SL_VERB_PULL, "with-weights", "", "", 0, 0, "off",   \
       "Fetch the weights that a bundle names, too.")                           \
-    X(DRY_RUN, BOOL, SL_VERB_PULL, "dry-run", "", "", 0, 0, "off",             \
+    X(DRY_RUN, BOOL, SL_VERB_PULL | SL_VERB_RM | SL_VERB_GC, "dry-run", "", "", 0, 0, "off",             \
       "Say what would be done, and do nothing.")                               \
     X(OFFLINE, BOOL, SL_OPT_V_HUB, "offline", "", "", 0, 0, "off",             \
       "Open no connection to the hub; use what is on this machine.")           \

@@ -368,7 +368,7 @@ uint64_t sl_tree_device(const char *path)
 
 /* --------------------------------------------------------------- list */
 
-static int add_name(struct sl_names *l, const char *name, struct sl_err *err)
+int sl_names_add(struct sl_names *l, const char *name, struct sl_err *err)
 {
     int rc;
 
@@ -404,7 +404,7 @@ int sl_names_list(struct sl_names *out, const char *dir, struct sl_err *err)
         return sl_fail_errno(err, errno, "listing '%s'", dir);
     while (d && !rc && (e = readdir(d)))
         if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
-            rc = add_name(&l, e->d_name, err);
+            rc = sl_names_add(&l, e->d_name, err);
     if (d)
         closedir(d);
     if (rc) {

@@ -70,6 +70,8 @@ struct sl_names {
 };
 #define SL_NAMES_MAX 1000000 /* of one folder; more is refused */
 int sl_names_list(struct sl_names *out, const char *dir, struct sl_err *err);
+/* A copy of one more, at the end. */
+int sl_names_add(struct sl_names *l, const char *name, struct sl_err *err);
 void sl_names_deinit(struct sl_names *l);
 
 #endif

@@ -145,9 +145,9 @@ static int judge(const struct origin *to, const struct origin *hub,
                        "it, which is refused");
     /* Without encryption only where the hub itself has none: to its own host,
      * or within this machine. */
-    plain = plain && (!strcmp(to->host, hub->host) ||
-                      (is_loopback_host(hub->host) &&
-                       is_loopback_host(to->host)));
+    plain =
+        plain && (!strcmp(to->host, hub->host) ||
+                  (is_loopback_host(hub->host) && is_loopback_host(to->host)));
     if (strcmp(to->scheme, "https") && !plain)
         return sl_fail(err, SL_EFORMAT,
                        "the hub redirects to %.20s://%.100s, which is refused: "

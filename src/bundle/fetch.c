@@ -21,7 +21,6 @@
  */
 #include "bundle/fetch.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include "base/lockfile.h"
@@ -141,7 +140,7 @@ static uint64_t trusted(const struct fetch *x, uint64_t len, bool *alive)
     pid = json_integer_value(json_object_get(j, "pid"));
     ok = json_integer_value(json_object_get(j, "bytes_ok"));
     if (boot && !strcmp(boot, x->all->boot))
-        *alive = pid > 0 && pid != getpid() && kill((pid_t)pid, 0) == 0;
+        *alive = pid != getpid() && sl_lockfile_lives(pid);
     else
         len = ok > 0 && (uint64_t)ok < len ? (uint64_t)ok : 0;
     json_decref(j);

@@ -59,6 +59,7 @@ static int begin(struct pull *p, const struct sl_pull_opts *o,
 struct have {
     char (*blob)[SL_TREE_PATH]; /* [n]; "" when missing */
     bool *bad;                  /* [n] */
+    bool *ours;                 /* [n] we fetched it, now or before */
     bool linked;                /* all are, in root[i_root]'s snapshot */
     int i_root;
     struct sl_pull_plan plan;
@@ -68,6 +69,7 @@ static void have_deinit(struct have *h)
 {
     sl_mem_free(h->blob);
     sl_mem_free(h->bad);
+    sl_mem_free(h->ours);
 }
 
 static bool all_linked(const struct pull *p, int i_root, const char *repo,
@@ -94,6 +96,8 @@ static int look(struct pull *p, struct have *h, const char *repo,
     if (!rc)
         rc = sl_mem_alloc(&h->bad, l->n, sizeof(*h->bad), "a plan", err);
     if (!rc)
+        rc = sl_mem_alloc(&h->ours, l->n, sizeof(*h->ours), "a plan", err);
+    if (!rc)
         rc = sl_receipts_load(&known, p->o->places, repo, err);
     h->plan = (struct sl_pull_plan){.repo = repo, .sha = sha, .n_file = l->n};
     for (size_t i = 0; !rc && i < l->n; i++) {
@@ -101,9 +105,12 @@ static int look(struct pull *p, struct have *h, const char *repo,
         uint64_t part;
 
         h->plan.bytes += f->size;
-        if (sl_store_find(&p->store, h->blob[i], &h->bad[i], repo, f, &known,
-                          NULL))
+        if (sl_store_find(&p->store, h->blob[i], &h->bad[i], repo, f,
+                          p->o->again ? NULL : &known, NULL)) {
+            h->ours[i] = sl_receipts_ours(&known, f->digest);
             continue;
+        }
+        h->ours[i] = true;
         part = sl_fetch_partial(&p->store, repo, f);
         h->plan.n_missing++;
         h->plan.missing += f->size - part;
@@ -255,7 +262,7 @@ static int ensure(struct pull *p, char dir[SL_TREE_PATH], const char *repo,
         rc = link_old(p, &h, repo, sha, l, err);
     }
     if (!rc && !p->o->small &&
-        sl_receipt_write(p->o->places, repo, sha, dir, l, &why))
+        sl_receipt_write(p->o->places, repo, sha, dir, l, h.ours, &why))
         note(p, why.msg); /* only slower next time */
     have_deinit(&h);
     return rc;
@@ -1024,7 +1031,8 @@ static int run(struct pull *p, struct sl_ready *r, const struct sl_target *t,
     int rc = SL_ENOTFOUND;
 
     /* A commit that is here needs nobody. */
-    if (p->o->places->offline || hex || p->o->how == SL_PULL_HERE) {
+    if (!p->o->again &&
+        (p->o->places->offline || hex || p->o->how == SL_PULL_HERE)) {
         rc = pull_local(p, r, t, err);
         if (p->o->places->offline)
             return rc ? explain_offline(rc, t, err) : 0;
@@ -1088,6 +1096,42 @@ int sl_pull_installed(struct sl_ready *out, const char *name,
     else if (r)
         sl_ready_deinit(r);
     sl_mem_free(r);
+    return rc;
+}
+
+int sl_pull_manifest(struct sl_manifest *out, const struct sl_target *t,
+                     const struct sl_pull_opts *o, struct sl_err *err)
+{
+    struct sl_hub_list l = {.n = 0};
+    struct sl_ready r = {.dir = ""};
+    struct sl_hub_rev rev;
+    struct pull p;
+    int rc = begin(&p, o, err);
+
+    if (!rc && !*t->rev &&
+        !sl_install_from(&r.install, o->places, t->repo, NULL)) {
+        char path[SL_TREE_PATH];
+
+        sl_client_close(&p.http);
+        rc = sl_path_join(path, sizeof(path), r.install.dir, SL_MANIFEST_FILE,
+                          err);
+        return rc ? rc : sl_manifest_load(out, path, SL_FORM_BUILT, err);
+    }
+    if (!rc)
+        rc = resolve(&p, &rev, t, err);
+    if (!rc)
+        rc = sl_hub_list(p.http, &l, rev.repo, rev.sha, err);
+    if (!rc && sl_hub_list_find(&l, SL_MANIFEST_FILE))
+        rc = get_manifest(&p, &r, &rev, SL_MANIFEST_FILE, &l, err);
+    else if (!rc && sl_hub_list_find(&l, SL_MANIFEST_FOREIGN))
+        rc = get_manifest(&p, &r, &rev, SL_MANIFEST_FOREIGN, &l, err);
+    else if (!rc)
+        rc = sl_fail(err, SL_ENOTFOUND, "'%s' is no bundle: it has no %s",
+                     t->repo, SL_MANIFEST_FILE);
+    sl_client_close(&p.http);
+    sl_hub_list_deinit(&l);
+    if (!rc)
+        *out = r.manifest;
     return rc;
 }
 

@@ -47,6 +47,7 @@ struct sl_pull_opts {
     bool update;         /* SL_PULL_HERE: fetch what is newer first */
     bool weights;        /* of a bundle, too */
     bool dry_run;        /* plan, and end */
+    bool again;          /* read files that are here and digest them anew */
     bool small;          /* only what describes the model: no weights */
     const char *profile; /* or NULL for the default */
     const char *agent;
@@ -82,6 +83,11 @@ int sl_pull_installed(struct sl_ready *out, const char *name,
                       const struct sl_pull_opts *o, struct sl_err *err);
 
 void sl_ready_deinit(struct sl_ready *r);
+
+/* The manifest of a bundle alone, also of a foreign one: of what is
+ * installed, or of the hub. SL_ENOTFOUND when the repository has none. */
+int sl_pull_manifest(struct sl_manifest *out, const struct sl_target *t,
+                     const struct sl_pull_opts *o, struct sl_err *err);
 
 /* Does the version of this program satisfy the manifest's `engine`? */
 int sl_pull_engine(const struct sl_manifest *m, struct sl_err *err);

@@ -277,8 +277,8 @@ static int receipts_dir(char out[SL_TREE_PATH], const struct sl_places *p,
     return sl_path_join(out, SL_TREE_PATH, p->own, rel, err);
 }
 
-static int receipt_path(char out[SL_TREE_PATH], const struct sl_places *p,
-                        const char *repo, const char *sha, struct sl_err *err)
+int sl_receipt_path(char out[SL_TREE_PATH], const struct sl_places *p,
+                    const char *repo, const char *sha, struct sl_err *err)
 {
     char dir[SL_TREE_PATH], name[SL_NAME_COMMIT + 8];
     int rc = receipts_dir(dir, p, repo, err);
@@ -319,7 +319,27 @@ void sl_receipts_deinit(struct sl_receipts *r)
     r->list = NULL;
 }
 
-static json_t *receipt_file(const char *dir, const struct sl_hub_file *f)
+bool sl_receipts_ours(const struct sl_receipts *r, const char *digest)
+{
+    json_t *receipt, *f;
+    size_t i, k;
+
+    json_array_foreach(r->list, i, receipt)
+    {
+        json_array_foreach(json_object_get(receipt, "files"), k, f)
+        {
+            const char *d = json_string_value(json_object_get(f, "digest"));
+
+            if (d && !strcmp(d, digest) &&
+                json_is_true(json_object_get(f, "ours")))
+                return true;
+        }
+    }
+    return false;
+}
+
+static json_t *receipt_file(const char *dir, const struct sl_hub_file *f,
+                            bool ours)
 {
     char path[SL_TREE_PATH];
     struct sl_stat st;
@@ -327,22 +347,23 @@ static json_t *receipt_file(const char *dir, const struct sl_hub_file *f)
     if (sl_path_join(path, sizeof(path), dir, f->path, NULL) ||
         !sl_tree_stat(&st, path, true))
         return NULL;
-    return json_pack("{s:s, s:I, s:s, s:I, s:I, s:I}", "path", f->path, "size",
-                     (json_int_t)f->size, "digest", f->digest, "mtime_ns",
-                     (json_int_t)st.mtime_ns, "inode", (json_int_t)st.inode,
-                     "dev", (json_int_t)st.dev);
+    return json_pack("{s:s, s:b, s:I, s:s, s:I, s:I, s:I}", "path", f->path,
+                     "ours", (int)ours, "size", (json_int_t)f->size, "digest",
+                     f->digest, "mtime_ns", (json_int_t)st.mtime_ns, "inode",
+                     (json_int_t)st.inode, "dev", (json_int_t)st.dev);
 }
 
 int sl_receipt_write(const struct sl_places *p, const char *repo,
                      const char *sha, const char *dir,
-                     const struct sl_hub_list *list, struct sl_err *err)
+                     const struct sl_hub_list *list, const bool *ours,
+                     struct sl_err *err)
 {
     char path[SL_TREE_PATH], parent[SL_TREE_PATH], *text;
     json_t *files = json_array(), *j;
-    int rc = receipt_path(path, p, repo, sha, err);
+    int rc = sl_receipt_path(path, p, repo, sha, err);
 
     for (size_t i = 0; !rc && i < list->n; i++) {
-        json_t *f = receipt_file(dir, &list->file[i]);
+        json_t *f = receipt_file(dir, &list->file[i], ours[i]);
 
         if (!f || json_array_append_new(files, f))
             rc = sl_fail(err, SL_EIO, "'%s/%s' is gone; was the cache cleaned?",
@@ -411,7 +432,7 @@ int sl_receipt_check(const struct sl_places *p, char dir[SL_TREE_PATH],
     const char *folder;
     json_t *j = NULL, *f;
     size_t i;
-    int rc = receipt_path(path, p, repo, sha, err);
+    int rc = sl_receipt_path(path, p, repo, sha, err);
 
     if (!rc && sl_json_load(&j, path, MAX_RECEIPT, NULL))
         return sl_fail(err, SL_ENOTFOUND,

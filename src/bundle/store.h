@@ -74,10 +74,19 @@ int sl_receipts_load(struct sl_receipts *r, const struct sl_places *p,
                      const char *repo, struct sl_err *err);
 void sl_receipts_deinit(struct sl_receipts *r);
 
-/* Write that the files of `list` in the snapshot `dir` are verified. */
+/* Write that the files of `list` in the snapshot `dir` are verified. ours[i]:
+ * we fetched it, nobody else, so that we may remove it again. */
 int sl_receipt_write(const struct sl_places *p, const char *repo,
                      const char *sha, const char *dir,
-                     const struct sl_hub_list *list, struct sl_err *err);
+                     const struct sl_hub_list *list, const bool *ours,
+                     struct sl_err *err);
+
+/* Does a receipt say that we fetched this digest? */
+bool sl_receipts_ours(const struct sl_receipts *r, const char *digest);
+
+/* root/receipts/models--.../COMMIT.json */
+int sl_receipt_path(char out[SL_TREE_PATH], const struct sl_places *p,
+                    const char *repo, const char *sha, struct sl_err *err);
 
 /* The snapshot of this commit, complete and unchanged since it was verified:
  * 0 with its folder and the files. SL_ENOTFOUND when there is no receipt,

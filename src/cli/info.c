@@ -94,6 +94,128 @@ static void add_sizes(struct sl_buf *b, const json_t *j)
     }
 }
 
+/* ---------------------------------------------------------------- bundle */
+
+static void add_line(struct sl_buf *b, const char *name, const char *text)
+{
+    if (text)
+        sl_buf_fmt(b, "  %-20s %s\n", name, text);
+}
+
+static void add_weights(struct sl_buf *b, const struct sl_manifest *m)
+{
+    const json_t *w = json_object_get(m->json, "weights"), *f;
+    uint64_t sum = 0;
+    size_t i;
+
+    json_array_foreach(json_object_get(w, "files"), i, f)
+    {
+        sum += (uint64_t)json_integer_value(json_object_get(f, "size"));
+    }
+    add_line(b, "weights", json_string_value(json_object_get(w, "repo")));
+    add_line(b, "  revision",
+             json_string_value(json_object_get(w, "revision")));
+    add_line(b, "  licence", json_string_value(json_object_get(w, "license")));
+    if (sum)
+        add_bytes(b, "  bytes", sum, "");
+}
+
+static void add_built(struct sl_buf *b, const struct sl_manifest *m)
+{
+    const json_t *built = json_object_get(m->json, "built");
+    const char *tool = json_string_value(json_object_get(built, "tool"));
+
+    if (!built)
+        return;
+    sl_buf_fmt(b, "  %-20s %s %s, commit %s%s\n", "built by", tool,
+               json_string_value(json_object_get(built, "tool_version")),
+               json_object_get(built, "engine_commit")
+                   ? json_string_value(json_object_get(built, "engine_commit"))
+                   : "not given",
+               json_is_true(json_object_get(built, "engine_dirty"))
+                   ? ", with changes that are in no commit"
+                   : "");
+}
+
+static void add_bundle(struct sl_buf *b, const struct sl_manifest *m)
+{
+    json_t *v;
+    const char *name;
+    size_t i;
+
+    sl_buf_fmt(b, "bundle %s\n",
+               sl_manifest_str(m, "name", NULL)
+                   ? sl_manifest_str(m, "name", NULL)
+                   : "");
+    add_line(b, "title", sl_manifest_str(m, "title", NULL));
+    sl_buf_fmt(b, "  %-20s %s%s%s\n", "schema", m->schema,
+               m->tool ? ", of " : "", m->tool ? m->tool : "");
+    sl_buf_fmt(b, "  %-20s %.12s\n", "digest", m->digest);
+    add_line(b, "trust",
+             m->tool                    ? "unverified"
+             : m->form == SL_FORM_BUILT ? "intact"
+                                        : "unverified (authored)");
+    add_line(b, "licence", sl_manifest_str(m, "license", NULL));
+    if (m->tool) {
+        sl_buf_fmt(b, "  %-20s %s\n", "served by", m->tool);
+        return;
+    }
+    add_line(b, "model", sl_manifest_str(m, "model", "id"));
+    add_weights(b, m);
+    json_array_foreach(json_object_get(m->json, "drafters"), i, v)
+    {
+        sl_buf_fmt(b, "  %-20s %s, %s\n", "drafter",
+                   json_string_value(json_object_get(v, "id")),
+                   json_object_get(v, "repo")
+                       ? json_string_value(json_object_get(v, "repo"))
+                       : "inside the weights");
+    }
+    sl_buf_fmt(b, "  %-20s", "profiles");
+    json_object_foreach(json_object_get(m->json, "profiles"), name, v)
+    {
+        sl_buf_fmt(b, " %s", name);
+    }
+    sl_buf_str(b, "\n");
+    add_built(b, m);
+    json_array_foreach(json_object_get(m->json, "limitations"), i, v)
+    {
+        add_line(b, "limitation", json_string_value(v));
+    }
+}
+
+/* Is MODEL a bundle? 0 with its manifest, 1 when it is not. */
+static int find_bundle(struct sl_manifest *m, const struct sl_opts *o,
+                       struct sl_err *err)
+{
+    const char *name = o->n_arg ? o->arg[0] : o->value[SL_OPT_MODEL].s;
+    int rc;
+
+    if (!name || !strcmp(name, "demo") || sl_file_kind(name) == SL_FILE_REGULAR)
+        return 1;
+    rc = sl_cli_manifest(m, o, name, err);
+    return rc == SL_ENOTFOUND || rc == SL_ENET ? 1 : rc;
+}
+
+static int print_bundle(struct sl_manifest *m, const struct sl_opts *o,
+                        struct sl_err *err)
+{
+    struct sl_buf b;
+
+    if (o->value[SL_OPT_JSON].i) {
+        int rc = sl_cli_print_json(
+            json_pack("{s:s, s:s, s:s*, s:O}", "digest", m->digest, "schema",
+                      m->schema, "tool", m->tool, "manifest", m->json),
+            err);
+
+        sl_manifest_deinit(m);
+        return rc;
+    }
+    sl_buf_init(&b, 65536);
+    add_bundle(&b, m);
+    sl_manifest_deinit(m);
+    return sl_cli_print(&b, "the description", err);
+}
+
 int sl_cli_info(const struct sl_opts *o, struct sl_err *err)
 {
     struct sl_opts opts = *o;
@@ -102,8 +224,12 @@ int sl_cli_info(const struct sl_opts *o, struct sl_err *err)
     json_t *j = NULL;
     uint32_t n_used;
     struct sl_buf b;
-    int rc = sl_cli_ready_init(&r, &opts, SL_WANT_SMALL, &n_used, err);
+    struct sl_manifest m;
+    int rc = find_bundle(&m, o, err);
 
+    if (rc <= 0)
+        return rc ? rc : print_bundle(&m, o, err);
+    rc = sl_cli_ready_init(&r, &opts, SL_WANT_SMALL, &n_used, err);
     if (!rc)
         rc = sl_cli_max_args(o, n_used, "'sluice info' takes one model", err);
     if (!rc)

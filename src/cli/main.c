@@ -45,6 +45,28 @@ static const struct verb verbs[] = {
      "fetches what is missing, and verifies it. A download that was "
      "interrupted goes on where it stopped. Files lie in the cache of the "
      "hub's own client, which other programs use, too. Prints the folder."},
+    {"list", SL_VERB_LIST, sl_cli_list, "",
+     "the models and bundles that were fetched",
+     "Prints installed bundles and fetched models: name, revision, bytes of "
+     "weights that are here, and whether this machine can serve it."},
+    {"profiles", SL_VERB_PROFILES, sl_cli_profiles, "NAME",
+     "the ways in which a bundle can be served",
+     "Prints the profiles of a bundle: what each is for, whether this machine "
+     "and this version can serve it, and the best row that was measured."},
+    {"verify", SL_VERB_VERIFY, sl_cli_verify, "[NAME ...]",
+     "is what was fetched still what it was",
+     "Digests the files of installed bundles again, and with --weights those "
+     "of the weights. Without NAME, everything that was fetched."},
+    {"rm", SL_VERB_RM, sl_cli_rm, "NAME[@REVISION]",
+     "remove a bundle, or the weights of a model",
+     "Removes an installed bundle. With --weights also the weights, as far as "
+     "this program fetched them and nothing else needs them: no other bundle, "
+     "no other revision, no other program."},
+    {"gc", SL_VERB_GC, sl_cli_gc, "",
+     "remove what nothing needs any more",
+     "Removes versions of bundles beyond the last two, and unfinished "
+     "downloads that are old; with --weights also revisions of models that "
+     "are superseded and needed by nothing. --dry-run says what would go."},
     {"info", SL_VERB_INFO, sl_cli_info, "MODEL",
      "what a model is, and what it takes",
      "Prints the architecture, the dimensions, the number of parameters, the "

@@ -77,7 +77,9 @@ int sl_cli_open(struct sl_engine **out, double *load_s,
 
     if (rc)
         return rc;
-    snprintf(what, sizeof(what), "loading %.50s", path);
+    /* The end of a path says most. */
+    snprintf(what, sizeof(what), "loading %.50s",
+             path + (strlen(path) > 50 ? strlen(path) - 50 : 0));
     sl_cli_engine_opts(&eo, o);
     sl_progress_init(&p, what);
     eo.progress = sl_progress_step;

@@ -233,10 +233,10 @@ static int apply_bundle(struct sl_cli_ready *r, struct sl_opts *o,
     if (!rc)
         rc = sl_manifest_profile(&r->profile, m, r->profile_name, err);
     if (!rc)
+        rc = sl_setting_apply(&r->flat, o, r->profile, r->profile_name, err);
+    if (!rc)
         rc = sl_setting_requires(r->profile, r->profile_name,
                                  o->value[SL_OPT_FORCE].i, err);
-    if (!rc)
-        rc = sl_setting_apply(&r->flat, o, r->profile, r->profile_name, err);
     if (!rc)
         rc = add_capabilities(r, o, err);
     if (!rc)
@@ -323,6 +323,52 @@ int sl_cli_ready_init(struct sl_cli_ready *r, struct sl_opts *o,
     if (sl_target_is(name) || is_installed(r, name))
         return get_from_hub(r, o, want, name, err);
     return sl_cli_folder(r->path, name, err);
+}
+
+static int folder_manifest(struct sl_manifest *out, const char *dir,
+                           struct sl_err *err)
+{
+    static const struct {
+        const char *file;
+        enum sl_form form;
+    } try[] = {{SL_MANIFEST_FILE, SL_FORM_BUILT},
+               {SL_MANIFEST_FOREIGN, SL_FORM_BUILT},
+               {SL_MANIFEST_AUTHORED, SL_FORM_AUTHORED}};
+    char path[SL_TREE_PATH];
+
+    for (size_t i = 0; i < SL_COUNTOF(try); i++)
+        if (!sl_path_join(path, sizeof(path), dir, try[i].file, NULL) &&
+            sl_file_kind(path) == SL_FILE_REGULAR)
+            return sl_manifest_load(out, path, try[i].form, err);
+    return sl_fail(err, SL_ENOTFOUND, "'%.300s' has no %s", dir,
+                   SL_MANIFEST_FILE);
+}
+
+int sl_cli_manifest(struct sl_manifest *out, const struct sl_opts *o,
+                    const char *name, struct sl_err *err)
+{
+    struct sl_cli_ready r = {.in_use = {.fd = -1}};
+    struct sl_pull_opts po;
+    struct sl_install i;
+    struct sl_target t;
+    int rc;
+
+    if (sl_file_kind(name) == SL_FILE_DIR)
+        return folder_manifest(out, name, err);
+    rc = sl_cli_places(&r.places, o, err);
+    if (rc)
+        return rc;
+    if (!sl_target_is(name)) {
+        rc = sl_install_get(&i, &r.places, name, err);
+        return rc ? rc : folder_manifest(out, i.dir, err);
+    }
+    rc = sl_target_parse(&t, name, err);
+    if (rc)
+        return rc;
+    sl_cli_pull_opts(&po, &r, o);
+    rc = sl_pull_manifest(out, &t, &po, err);
+    sl_cli_ready_end(&r);
+    return rc;
 }
 
 int sl_cli_model(char path[SL_TREE_PATH], const struct sl_opts *o,

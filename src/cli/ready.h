@@ -55,6 +55,11 @@ void sl_cli_ready_deinit(struct sl_cli_ready *r);
 int sl_cli_model(char path[SL_TREE_PATH], const struct sl_opts *o,
                  uint32_t *n_used, struct sl_err *err);
 
+/* The manifest of a bundle: NAME, ORG/NAME, or a folder with serve_bundle.json
+ * or bundle.json. The caller ends *out with sl_manifest_deinit. */
+int sl_cli_manifest(struct sl_manifest *out, const struct sl_opts *o,
+                    const char *name, struct sl_err *err);
+
 /* Places of the environment, with the options of the command line. */
 int sl_cli_places(struct sl_places *p, const struct sl_opts *o,
                   struct sl_err *err);

@@ -129,7 +129,8 @@ class Handler(BaseHTTPRequestHandler):
             if files is None or path not in files:
                 self.refuse(404, "EntryNotFound")
                 return
-            self.resolve(hub, repo, parts[4], path, files[path])
+            rev = parts[4] if parts[4] in repo.old else repo.sha()
+            self.resolve(hub, repo, rev, path, files[path])
             return
         self.refuse(404, "RepoNotFound")
 
@@ -285,6 +286,8 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header(k, v)
         self.send_header("Content-Length", str(length))
         self.end_headers()
+        if self.command == "HEAD":
+            return
         self.stream(repo, f, n, at, body)
 
     def stream(self, repo, f, n, at, body):

@@ -308,6 +308,156 @@ def drafter_of_its_own():
 
 
 @test
+def shown():
+    """list, profiles, info, verify: of a bundle, a model, a foreign bundle."""
+    with Home() as h:
+        r = h.run("list")
+        check(r.rc == 0 and "nothing was fetched yet" in r.out, r)
+        check(h.run("pull", "t/demo-bundle", "--with-weights").rc == 0, "pull")
+        check(h.run("pull", "t/demo-weights").rc == 0, "pull")
+        r = h.run("list", "--json")
+        rows = json.loads(r.out)["models"]
+        check([(m["name"], m["kind"], m["can_serve"]) for m in rows] ==
+              [("demo-bundle", "bundle", "yes"),
+               ("t/demo-weights", "model", "yes")], rows)
+        check(all(m["weight_bytes"] == sum(map(len, demo_files().values()))
+                  for m in rows), rows)
+        r = h.run("list")
+        check(r.rc == 0 and "demo-bundle" in r.out and "8.81 MiB" in r.out, r)
+        for name in ("demo-bundle", "t/demo-bundle"):
+            r = h.run("profiles", name, "--json")
+            p = json.loads(r.out)
+            check(list(p) == ["spec-decode", "plain"] and
+                  p["spec-decode"]["default"] and p["plain"]["can_serve"] and
+                  p["plain"]["settings"]["engine"] ==
+                  {"max_model_len": 512, "max_num_seqs": 2}, r)
+        r = h.run("info", "demo-bundle")
+        check(r.rc == 0 and "weights              t/demo-weights" in r.out and
+              "intact" in r.out, r)
+        r = h.run("info", "t/demo-bundle", "--json")
+        check(json.loads(r.out)["manifest"]["name"] == "demo-bundle", r)
+        r = h.run("verify", "demo-bundle", "t/demo-weights")
+        check(r.rc == 0 and r.out.count("ok ") == 2, r)
+        # A bit that fell over in the weights, one in a file of the bundle.
+        blob = (h.snapshot(WEIGHTS) / "model.safetensors").resolve()
+        data = bytearray(blob.read_bytes())
+        data[-1] ^= 1
+        st = blob.stat()
+        blob.write_bytes(data)
+        os.utime(blob, ns=(st.st_atime_ns, st.st_mtime_ns))
+        r = h.run("verify", "--weights")
+        check(r.rc == 5 and "model.safetensors' is damaged" in r.err, r)
+        r = h.run("verify", "--weights", "--repair")
+        check(r.rc == 0 and "repaired" in r.err, r)
+        check(h.run("verify", "--weights").rc == 0, r)
+        readme = next((h.dir / "data/sluice/bundles").rglob("README.md"))
+        readme.write_bytes(b"# DEMO\n")
+        r = h.run("verify")
+        check(r.rc == 5 and "was changed" in r.err, r)
+        (readme.parent / "extra").write_bytes(b"")
+        readme.write_bytes(b"# demo\n")
+        r = h.run("verify", "--quick")
+        check(r.rc == 5 and "2 files and the manifest lists 1" in r.err, r)
+    HUB.add(Repo("t/foreign-x", {"serve_bundle.json":
+                                 b'{"schema_version": 5.1, "name": "q", '
+                                 b'"profiles": {"spec-decode": {}}}'}))
+    with Home() as h:
+        r = h.run("info", "t/foreign-x")
+        check(r.rc == 0 and "served by            tt-model" in r.out, r)
+        r = h.run("profiles", "t/foreign-x")
+        check(r.rc == 0 and "spec-decode" in r.out, r)
+        r = h.run("profiles", "t/demo-weights")
+        check(r.rc == 4 and "is no bundle" in r.err, r)
+        r = h.run("profiles", "bundles/qwen3.8-27b")
+        check(r.rc == 0 and "splits prefill and decode" in r.out, r)
+
+
+@test
+def removed():
+    """rm and gc take what is ours and nothing else needs."""
+    w = HUB.add(Repo("t/rm-weights", demo_files()))
+    bundle("t/rm-a", w, name="rm-a")
+    bundle("t/rm-b", w, name="rm-b")
+    model = lambda h: h.snapshot(w) / "model.safetensors"
+    with Home() as h:
+        for name in ("t/rm-a", "t/rm-b"):
+            check(h.run("pull", name, "--with-weights").rc == 0, name)
+        r = h.run("rm", "rm-a", "--weights")
+        check(r.rc == 0 and "an installed bundle needs it" in r.err, r)
+        check(model(h).exists() and "rm-a" not in h.run("list").out, r)
+        r = h.run("rm", "rm-b", "--weights", "--dry-run")
+        check(r.rc == 0 and "8.81 MiB would go" in r.err, r)
+        check(model(h).exists() and h.run("verify", "rm-b").rc == 0, r)
+        r = h.run("rm", "rm-b", "--weights")
+        check(r.rc == 0 and "8.81 MiB freed" in r.err, r)
+        check(not model(h).exists(), r)
+        check("nothing was fetched" in h.run("list").out.replace("t/rm", ""),
+              h.run("list"))
+        check(h.run("rm", "rm-b").rc == 4, "it is gone")
+        # Another revision with the same weights.
+        check(h.run("pull", w.name).rc == 0, "pull")
+        old = h.snapshot(w)
+        w.change("config.json", w.files["config.json"] + b"\n")
+        check(h.run("pull", w.name).rc == 0, "pull")
+        r = h.run("gc", "--weights", "--older-than", "0")
+        check(r.rc == 0 and "another revision uses it" in r.err, r)
+        check(not old.exists() and model(h).exists(), r)
+        r = h.run("rm", w.name)
+        check(r.rc == 2 and "say --weights" in r.err, r)
+        # Another program's file beside ours.
+        (h.snapshot(w) / "theirs.txt").write_text("x")
+        r = h.run("rm", w.name, "--weights")
+        check(r.rc == 0 and "another program" in r.err and model(h).exists(),
+              r)
+        (h.snapshot(w) / "theirs.txt").unlink()
+        r = h.run("rm", w.name, "--weights")
+        check(r.rc == 0 and not model(h).exists(), r)
+        # A download that nobody is at.
+        half = h.dir / "data/sluice/partial"
+        half.mkdir(exist_ok=True)
+        (half / ("a" * 64 + ".part")).write_bytes(b"x" * 1000)
+        (half / ("b" * 64 + ".part")).write_bytes(b"x" * 500)
+        (half / ("b" * 64 + ".json")).write_text(
+            json.dumps({"pid": os.getpid()}))
+        r = h.run("gc", "--dry-run")
+        check(r.rc == 0 and "0 B would go" in r.err, r)
+        r = h.run("gc", "--partials", "--dry-run")
+        check(r.rc == 0 and "1000 B would go" in r.err, r)
+        r = h.run("gc", "--partials")
+        check(r.rc == 0 and "1000 B freed" in r.err and
+              [p.name[0] for p in half.glob("*.part")] == ["b"], r)
+
+
+@test
+def running_servers_keep_their_files():
+    w = HUB.add(Repo("t/run-weights", demo_files()))
+    b = bundle("t/running", w, name="running")
+    with Home() as h:
+        p = h.start("serve", "t/running", "--port", "0", "--threads", "2",
+                    "--no-pin")
+        for raw in p.stderr:
+            if b"sluice: ready" in raw:
+                break
+        r = h.run("rm", "running")
+        check(r.rc == 8 and f"process {p.pid}" in r.err, r)
+        for i in range(3):
+            m = json.loads(b.files["serve_bundle.json"])
+            m["title"] = str(i)
+            b.change("serve_bundle.json", json.dumps(m).encode())
+            check(h.run("pull", "t/running").rc == 0, "pull")
+        r = h.run("gc")
+        gens = sorted(x.name[:5] for x in
+                      (h.dir / "data/sluice/bundles/running").glob("gen-*/"))
+        check(r.rc == 0 and gens == ["gen-1", "gen-3", "gen-4"], (r, gens))
+        p.send_signal(signal.SIGTERM)
+        check(p.wait(60) == 0, "drained")
+        r = h.run("gc")
+        gens = sorted(x.name[:5] for x in
+                      (h.dir / "data/sluice/bundles/running").glob("gen-*/"))
+        check(gens == ["gen-3", "gen-4"], (r, gens))
+
+
+@test
 def two_at_once():
     w = HUB.add(Repo("t/two-weights", demo_files(), pace=0.002))
     bundle("t/two", w, name="two")

@@ -1,0 +1,183 @@
+/* cli/verify.c - sluice verify [NAME ...]: is it still what it was */
+#include "cli/ready.h"
+#include "cli/verb.h"
+
+#include "base/mem.h"
+#include "base/term.h"
+
+#define MAX_RECEIPT ((size_t)64 << 20)
+
+struct verify {
+    const struct sl_opts *o;
+    struct sl_places places;
+    size_t n_good, n_bad;
+    char first[600]; /* what was wrong first */
+};
+
+static void good(struct verify *v, const char *what)
+{
+    char line[SL_TREE_PATH + 16];
+
+    v->n_good++;
+    snprintf(line, sizeof(line), "ok   %s\n", what);
+    (void)sl_out_str(line, NULL);
+}
+
+static void bad(struct verify *v, const char *what, const char *why)
+{
+    char line[SL_TREE_PATH + 1100];
+
+    if (v->n_bad++ == 0)
+        snprintf(v->first, sizeof(v->first), "%.590s", why);
+    snprintf(line, sizeof(line), "BAD  %.300s: %s\n", what, why);
+    (void)sl_out_str(line, NULL);
+}
+
+/* Every file of a receipt, read again. */
+static int read_again(const struct verify *v, const char *repo, const char *sha,
+                      struct sl_err *err)
+{
+    char path[SL_TREE_PATH], full[SL_TREE_PATH];
+    const char *dir;
+    json_t *j = NULL, *f;
+    size_t i;
+    int rc = sl_receipt_path(path, &v->places, repo, sha, err);
+
+    if (!rc)
+        rc = sl_json_load(&j, path, MAX_RECEIPT, err);
+    dir = json_string_value(json_object_get(j, "folder"));
+    json_array_foreach(json_object_get(j, "files"), i, f)
+    {
+        const char *p = json_string_value(json_object_get(f, "path"));
+        const char *d = json_string_value(json_object_get(f, "digest"));
+        struct sl_hub_file want = {
+            .size = (uint64_t)json_integer_value(json_object_get(f, "size"))};
+        bool same = false;
+
+        if (rc || !p || !d || !dir)
+            break;
+        snprintf(want.digest, sizeof(want.digest), "%.64s", d);
+        rc = sl_path_join(full, sizeof(full), dir, p, err);
+        if (!rc && sl_store_verify(full, &want, &same, err))
+            rc = SL_EFORMAT;
+        else if (!rc && !same)
+            rc = sl_fail(err, SL_EFORMAT, "'%s' is damaged", full);
+    }
+    json_decref(j);
+    return rc;
+}
+
+static void weights(struct verify *v, const char *repo, const char *sha)
+{
+    char what[SL_NAME_REPO + 64], dir[SL_TREE_PATH];
+    struct sl_err why;
+    int rc = v->o->value[SL_OPT_QUICK].i
+                 ? sl_receipt_check(&v->places, dir, NULL, repo, sha, &why)
+                 : read_again(v, repo, sha, &why);
+
+    snprintf(what, sizeof(what), "%s@%.12s", repo, sha);
+    if (rc && v->o->value[SL_OPT_REPAIR].i && !v->places.offline) {
+        struct sl_cli_ready r = {.in_use = {.fd = -1}};
+        struct sl_pull_opts po;
+        struct sl_target t = {.repo = ""};
+
+        snprintf(t.repo, sizeof(t.repo), "%s", repo);
+        snprintf(t.rev, sizeof(t.rev), "%s", sha);
+        r.places = v->places;
+        sl_cli_pull_opts(&po, &r, v->o);
+        po.how = SL_PULL_NEWEST;
+        po.again = true;
+        rc = sl_pull(&r.hub, &t, &po, &why);
+        sl_cli_ready_end(&r);
+        if (!rc) {
+            sl_ready_deinit(&r.hub);
+            sl_note("sluice: %s: repaired\n", what);
+        }
+    }
+    if (rc)
+        bad(v, what, why.msg);
+    else
+        good(v, what);
+}
+
+static void bundle(struct verify *v, const struct sl_install *i)
+{
+    char path[SL_TREE_PATH], what[SL_NAME_SLUG + 80];
+    struct sl_manifest m = {.json = NULL};
+    struct sl_err why;
+    int rc = sl_path_join(path, sizeof(path), i->dir, SL_MANIFEST_FILE, &why);
+
+    snprintf(what, sizeof(what), "%s %s", i->name, i->gen);
+    if (!rc)
+        rc = sl_manifest_load(&m, path, SL_FORM_BUILT, &why);
+    if (!rc)
+        rc = sl_install_verify(i, &m, v->o->value[SL_OPT_QUICK].i, &why);
+    if (rc)
+        bad(v, what, why.msg);
+    else
+        good(v, what);
+    if (!rc && v->o->value[SL_OPT_WEIGHTS].i) {
+        const json_t *w = json_object_get(m.json, "weights");
+
+        weights(v, json_string_value(json_object_get(w, "repo")),
+                json_string_value(json_object_get(w, "revision")));
+    }
+    sl_manifest_deinit(&m);
+}
+
+static int one(struct verify *v, const char *name, struct sl_err *err)
+{
+    char sha[SL_NAME_COMMIT + 1];
+    struct sl_install i;
+    struct sl_store store;
+    struct sl_target t;
+    int rc;
+
+    if (!sl_target_is(name)) {
+        rc = sl_install_get(&i, &v->places, name, err);
+        if (!rc)
+            bundle(v, &i);
+        return rc;
+    }
+    rc = sl_target_parse(&t, name, err);
+    if (!rc && !sl_install_from(&i, &v->places, t.repo, NULL)) {
+        bundle(v, &i);
+        return 0;
+    }
+    if (!rc)
+        rc = sl_store_init(&store, &v->places, err);
+    if (!rc)
+        rc = sl_store_ref(&store, sha, t.repo, *t.rev ? t.rev : "main", err);
+    if (!rc)
+        weights(v, t.repo, sha);
+    return rc;
+}
+
+static int all(struct verify *v, struct sl_err *err)
+{
+    struct sl_install *list = NULL;
+    size_t n = 0;
+    int rc = sl_install_list(&list, &n, &v->places, err);
+
+    for (size_t i = 0; !rc && i < n; i++)
+        bundle(v, &list[i]);
+    sl_mem_free(list);
+    return rc;
+}
+
+int sl_cli_verify(const struct sl_opts *o, struct sl_err *err)
+{
+    struct verify v = {.o = o};
+    int rc = sl_cli_places(&v.places, o, err);
+
+    if (!rc && o->n_arg == 0)
+        rc = all(&v, err);
+    for (uint32_t i = 0; !rc && i < o->n_arg; i++)
+        rc = one(&v, o->arg[i], err);
+    if (!rc && v.n_bad)
+        rc = sl_fail(err, SL_EFORMAT,
+                     "%zu of %zu are not what they were: %s; --repair fetches "
+                     "weights again, 'sluice pull' a bundle",
+                     v.n_bad, v.n_bad + v.n_good, v.first);
+    return rc;
+}
