@@ -150,6 +150,9 @@ struct sl_gen_opts {
     const char *const *bad_words; /* texts that are not generated, alone or
                                      behind a space; as vLLM reads them */
     uint32_t n_bad_words;
+    bool limit_thinking; /* reasoning that the prompt, or the answer, has opened
+                            is closed after so many of its tokens */
+    uint32_t max_thinking;
     bool show_special; /* special tokens are printed, too */
     bool want_logprobs;
     uint32_t n_top_logprobs; /* 0 to 20 */

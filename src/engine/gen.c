@@ -76,6 +76,29 @@ static bool put_text(struct sl_gen *g)
     return false;
 }
 
+int32_t sl_gen_forced(const struct sl_gen *g)
+{
+    bool late = g->thinks && g->n_thought >= g->max_thinking;
+
+    return g->close.len > 0 && (late || g->n_closed > 0) ? g->close.p[g->n_closed]
+                                                         : -1;
+}
+
+/* Where reasoning stands behind this token. */
+static void count_thought(struct sl_gen *g, int32_t id)
+{
+    if (g->close.len == 0)
+        return;
+    if (sl_gen_forced(g) >= 0) {
+        g->n_closed = (uint32_t)((g->n_closed + 1) % g->close.len);
+        g->thinks = g->n_closed > 0;
+    } else if (id == g->think_id || id == g->think_end_id) {
+        g->thinks = id == g->think_id;
+    } else {
+        g->n_thought += g->thinks;
+    }
+}
+
 enum sl_finish sl_gen_put(struct sl_gen *g, const struct sl_draw *d,
                           struct sl_err *err)
 {
@@ -88,6 +111,7 @@ enum sl_finish sl_gen_put(struct sl_gen *g, const struct sl_draw *d,
     if (rc)
         return SL_FINISH_ERROR;
     g->tok[g->n_known++] = d->id;
+    count_thought(g, d->id);
     sl_lock(&g->mu);
     stopped = put_text(g);
     put_id(g, d);

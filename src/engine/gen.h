@@ -54,6 +54,10 @@ struct sl_gen {
     struct sl_bad_word *bad;
     struct sl_ids bad_ids;
     bool include_stop, no_cache;
+    struct sl_ids close; /* what ends reasoning that takes too long; empty: it
+                            may */
+    int32_t think_id, think_end_id;
+    uint32_t max_thinking;
     bool scores; /* log-probabilities of the prompt are wanted */
     uint32_t n_score_top;
     uint64_t salt;
@@ -72,6 +76,8 @@ struct sl_gen {
     /* Engine thread. */
     int32_t *tok;     /* [n_prompt + max_out] prompt, then what was drawn */
     uint32_t n_known; /* of them */
+    bool thinks;      /* the newest think tag is an opening one */
+    uint32_t n_thought, n_closed; /* tokens of reasoning; used up of `close` */
     bool may_draft;
     int32_t draft[SL_MAX_DRAFT]; /* proposed to follow tok[n_known - 1] */
     uint32_t n_draft;
@@ -104,6 +110,10 @@ struct sl_gen {
     struct sl_pieces front;
     bool told_end;
 };
+
+/* Engine thread: the token that has to come next, whatever the model wants, or
+ * -1. */
+int32_t sl_gen_forced(const struct sl_gen *g);
 
 /* Engine thread: a token was drawn. NONE when the generation goes on, otherwise
  * why it ends; ERROR fills err. */

@@ -298,6 +298,20 @@ static uint64_t build(struct sl_engine *e, struct sl_step *s)
 
 /* ---------------------------------------------------------------- its result */
 
+/* The token that follows a row, drawn or forced. */
+static int draw_one(struct sl_engine *e, struct sl_gen *g, struct sl_draw *d,
+                    float *logits, struct sl_err *err)
+{
+    int32_t id = sl_gen_forced(g);
+    uint32_t rank;
+
+    if (id >= 0)
+        return sl_sampler_score(e->sampler, d, &rank, logits, id,
+                                g->sample.n_logprob, err);
+    return sl_sampler_draw(e->sampler, d, logits, &g->sample, g->hist, NULL, 0,
+                           g->n_known, err);
+}
+
 /* Draw behind the last firm row of g, and behind each draft that turned out to
  * be what was drawn. */
 static void draw_rows(struct sl_engine *e, struct sl_gen *g, struct sl_part *p,
@@ -307,9 +321,8 @@ static void draw_rows(struct sl_engine *e, struct sl_gen *g, struct sl_part *p,
     struct sl_draw d;
 
     for (uint32_t k = 0; k <= p->tent; k++) {
-        if (sl_sampler_draw(e->sampler, &d,
-                            logits + (size_t)k * e->weights->conf.vocab,
-                            &g->sample, g->hist, NULL, 0, g->n_known, err))
+        if (draw_one(e, g, &d, logits + (size_t)k * e->weights->conf.vocab,
+                     err))
             p->why = SL_FINISH_ERROR;
         else
             p->why = sl_gen_put(g, &d, err);

@@ -13,6 +13,10 @@
 
 /* Text that may wait for a slow reader; a token is some bytes. */
 #define MAX_TEXT ((size_t)256 << 20)
+/* Tags of reasoning, and how the models themselves end it. */
+#define THINK "<think>"
+#define THINK_END "</think>"
+#define CLOSE "\n</think>\n\n"
 #define MAX_STOP_BYTES 4096 /* of one stop text */
 /* Reserved for text that waits. Tokens are rarely longer than 100 bytes, so
  * only a reader who falls behind by this much makes a buffer grow. */
@@ -278,6 +282,36 @@ static int set_sampling(struct sl_gen *g, const struct sl_gen_opts *o,
     return rc;
 }
 
+/* Is the newest think tag of the prompt an opening one? */
+static bool is_open(const struct sl_gen *g)
+{
+    for (uint32_t i = g->n_prompt; i > 0; i--) {
+        if (g->tok[i - 1] == g->think_id)
+            return true;
+        if (g->tok[i - 1] == g->think_end_id)
+            return false;
+    }
+    return false;
+}
+
+static int set_thinking(struct sl_gen *g, const struct sl_gen_opts *o,
+                        struct sl_err *err)
+{
+    const struct sl_tokenizer *t = g->e->tok;
+
+    if (!o->limit_thinking)
+        return 0;
+    if (!t || !sl_tokenizer_find(t, THINK, strlen(THINK), &g->think_id) ||
+        !sl_tokenizer_find(t, THINK_END, strlen(THINK_END), &g->think_end_id))
+        return sl_fail(err, SL_EARG,
+                       "a budget for thinking needs a model with the tokens "
+                       "%s and %s; leave it out",
+                       THINK, THINK_END);
+    g->max_thinking = o->max_thinking;
+    g->thinks = is_open(g);
+    return sl_text_encode(&g->close, g->e, CLOSE, strlen(CLOSE), err);
+}
+
 static int set_scores(struct sl_gen *g, const struct sl_gen_opts *o,
                       struct sl_err *err)
 {
@@ -339,6 +373,7 @@ void sl_gen_free(struct sl_gen *g)
     sl_mem_free(g->allowed);
     sl_mem_free(g->bad);
     sl_ids_deinit(&g->bad_ids);
+    sl_ids_deinit(&g->close);
     sl_mem_free(g->cut);
     sl_mem_free(g->score);
     sl_mem_free(g->score_rank);
@@ -374,6 +409,7 @@ int sl_gen_submit(struct sl_gen **out, struct sl_engine *e,
     sl_cond_init(&g->ready);
     sl_buf_init(&g->fresh, MAX_TEXT);
     sl_ids_init(&g->bad_ids, INT32_MAX / 2);
+    sl_ids_init(&g->close, 64);
     rc = set_prompt(g, o, err);
     if (!rc)
         rc = set_stop(g, o, err);
@@ -381,6 +417,8 @@ int sl_gen_submit(struct sl_gen **out, struct sl_engine *e,
     g->stopper.include = o->include_stop;
     if (!rc)
         rc = set_sampling(g, o, err);
+    if (!rc)
+        rc = set_thinking(g, o, err);
     if (!rc)
         rc = set_scores(g, o, err);
     if (!rc)

@@ -304,6 +304,9 @@ static void set_sampling(struct sl_gen_opts *o, const struct sl_request *q)
     o->n_allowed = q->n_allowed;
     o->bad_words = q->bad_words;
     o->n_bad_words = q->n_bad_words;
+    o->limit_thinking =
+        q->thinking_token_budget.has && q->thinking_token_budget.v >= 0;
+    o->max_thinking = (uint32_t)q->thinking_token_budget.v;
     o->priority = (int32_t)q->priority.v;
     o->no_cache = q->cache_prompt.has && !q->cache_prompt.v;
     o->cache_salt = salt_of(q->cache_salt);

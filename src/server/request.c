@@ -693,10 +693,6 @@ static int check_sampling(const struct sl_request *q, struct sl_refusal *r)
         return sl_refuse(r, 400, "invalid_value", "prompt_logprobs",
                          "prompt_logprobs cannot be streamed; set stream to "
                          "false");
-    if (q->thinking_token_budget.has && q->thinking_token_budget.v >= 0)
-        return sl_refuse(r, 400, "invalid_value", "thinking_token_budget",
-                         "a budget for reasoning is not available in this "
-                         "version; leave it out or lower max_tokens");
     return 0;
 }
 

@@ -112,7 +112,7 @@ ROWS = [
     Row("ignore_eos", CP, *BOOL),
     Row("logits_processors", CP, *SORRY),
     Row("repetition_detection", CP, *SORRY),
-    Row("thinking_token_budget", CP, [-1], [-2, *NOT_INT]),
+    Row("thinking_token_budget", CP, [-1, 0, 5, "5", 5.0], [-2, *NOT_INT]),
     # stopping
     Row("stop", CP, ["x", ["x", None], [], ["s"] * 64],
         ["", [""], 1, {}, [1], ["s"] * 65, "x" * 4097, "a\u0000"]),
@@ -346,6 +346,31 @@ def truncation():
     check(events[0]["choices"][0]["prompt_token_ids"] == ids, events[0])
     check(all("prompt_token_ids" not in e["choices"][0]
               for e in events[1:]), events)
+
+
+@test
+def thinking_is_cut():
+    def ask(**kw):
+        r = S.post(C, chat(max_tokens=30, temperature=1, ignore_eos=True,
+                           logprobs=True, return_token_ids=True,
+                           chat_template_kwargs={"enable_thinking": True},
+                           **kw))
+        return r["choices"][0], r["usage"]["completion_tokens_details"]
+
+    close = S.post("/tokenize", {"prompt": "\n</think>\n\n"})["tokens"]
+    free, usage = ask()
+    check(usage["reasoning_tokens"] == 30, free)
+    for budget in (0, 3, 10):
+        c, usage = ask(thinking_token_budget=budget)
+        ids = c["token_ids"]
+        check(ids[:budget] == free["token_ids"][:budget], (ids, free))
+        check(ids[budget:budget + len(close)] == close, (ids, close))
+        check(len(ids) == 30 and len(c["logprobs"]["content"]) == 30, c)
+        check(usage["reasoning_tokens"] <= budget + len(close), usage)
+        check(all(e["logprob"] < 0 for e in c["logprobs"]["content"]), c)
+        check("think>" not in c["message"]["content"] and
+              c["message"]["content"], c)
+    check(ask(thinking_token_budget=-1)[0] == free, "no budget")
 
 
 @test

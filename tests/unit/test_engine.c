@@ -331,7 +331,7 @@ static void test_open_refuses(void **state)
     sl_engine_opts_init(&o);
     assert_int_equal(sl_engine_open(&e, "no/such/dir", &o, &err),
                      SL_ENOTFOUND);
-    assert_int_equal(sl_engine_open(&e, "README.md", &o, &err), SL_EUNSUP);
+    assert_int_equal(sl_engine_open(&e, "README.md", &o, &err), SL_EFORMAT);
     o.max_model_len = 1 << 30;
     assert_int_equal(sl_engine_open(&e, DIR, &o, &err), SL_EARG);
     assert_non_null(strstr(err.msg, "--max-model-len"));
