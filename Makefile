@@ -20,7 +20,7 @@ SOVERSION := $(word 1,$(subst ., ,$(VERSION))).$(word 2,$(subst ., ,$(VERSION)))
 ARCH    := $(shell $(CC) -dumpmachine | cut -d- -f1)
 
 # The libraries of the build. `make deps` installs what is missing.
-PKGS   := jansson libpcre2-8 libutf8proc hwloc
+PKGS   := jansson libpcre2-8 libutf8proc hwloc libcrypto
 PROG   := libedit # of the program alone
 NET    := libevent_core libevent_openssl libssl libcrypto libcurl # of server and bundle
 PKG_OK := $(shell pkg-config --exists $(PKGS) $(PROG) $(NET) 2>/dev/null && echo 1)

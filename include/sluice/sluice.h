@@ -83,6 +83,10 @@ struct sl_engine_opts {
                                 prompt; UINT32_MAX: all */
     bool dummy;              /* random weights from config.json alone */
     const char *chat_template; /* a file that replaces the model's, or NULL */
+    /* A folder that keeps weights as they are in memory, so that the next start
+     * maps them; NULL: they are packed into memory at every start. */
+    const char *cache_dir;
+    bool copy_weights; /* kept weights are read into memory, not mapped */
     /* Called while loading, from the thread that opens. NULL allowed. */
     void (*progress)(void *ctx, uint64_t done_bytes, uint64_t total_bytes);
     void *progress_ctx;
@@ -90,7 +94,8 @@ struct sl_engine_opts {
 
 SL_API void sl_engine_opts_init(struct sl_engine_opts *o);
 
-/* Load the checkpoint folder `path` and start its thread. Blocks until the
+/* Load the model at `path` (a checkpoint folder, a GGUF file or a packed file)
+ * and start its thread. Blocks until the
  * model is ready. The caller ends *out with sl_engine_close. */
 SL_API int sl_engine_open(struct sl_engine **out, const char *path,
                           const struct sl_engine_opts *opts,
@@ -282,7 +287,7 @@ enum sl_named_token { SL_TOKEN_EOS, SL_TOKEN_PAD, SL_TOKEN_BOS };
 SL_API int32_t sl_token_named(const struct sl_engine *e,
                               enum sl_named_token which);
 
-/* What the model in the folder `path` is and what it takes, as the text of a
+/* What the model at `path` is and what it takes, as the text of a
  * JSON object: dimensions, parameters, weight bytes by class, bytes of keys and
  * values per token, of state per sequence. Reads config.json and the headers of
  * the weight files if there are some; without them sizes are those of bf16

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -217,4 +218,78 @@ int sl_path_self(char *out, size_t cap, struct sl_err *err)
     if (slash)
         *slash = 0;
     return 0;
+}
+
+bool sl_file_stamp(struct sl_file_stamp *out, const char *path)
+{
+    struct stat st;
+
+    if (stat(path, &st))
+        return false;
+    *out = (struct sl_file_stamp){
+        .dev = (uint64_t)st.st_dev,
+        .inode = (uint64_t)st.st_ino,
+        .size = (uint64_t)st.st_size,
+        .mtime_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 +
+                    st.st_mtim.tv_nsec};
+    return true;
+}
+
+int sl_dir_make(const char *dir, struct sl_err *err)
+{
+    char path[4096];
+    size_t len = strlen(dir);
+
+    if (len == 0 || len >= sizeof(path))
+        return sl_fail(err, SL_EARG, "the path '%.100s' is empty or too long",
+                       dir);
+    for (size_t i = 1; i <= len; i++) {
+        if (i < len && dir[i] != '/')
+            continue;
+        memcpy(path, dir, i);
+        path[i] = 0;
+        if (mkdir(path, 0777) && errno != EEXIST &&
+            sl_file_kind(path) != SL_FILE_DIR)
+            return sl_fail_errno(err, errno, "making the folder '%s'", path);
+    }
+    if (sl_file_kind(dir) != SL_FILE_DIR)
+        return sl_fail(err, SL_EIO, "'%s' is there and no folder", dir);
+    return 0;
+}
+
+void sl_file_remove(const char *path)
+{
+    (void)unlink(path);
+}
+
+static bool lock_path(char out[4096], const char *dir, const char *name)
+{
+    int n = snprintf(out, 4096, "%s/.%s.lock", dir, name);
+
+    return n > 0 && n < 4096;
+}
+
+int sl_file_lock(const char *dir, const char *name)
+{
+    char path[4096];
+    int fd;
+
+    if (!lock_path(path, dir, name))
+        return -1;
+    fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    while (fd >= 0 && flock(fd, LOCK_EX) && errno == EINTR)
+        ;
+    return fd;
+}
+
+void sl_file_unlock(int lock, const char *dir, const char *name)
+{
+    char path[4096];
+
+    if (lock < 0)
+        return;
+    /* Who waits for the old file finds what was made, or makes it again. */
+    if (lock_path(path, dir, name))
+        (void)unlink(path);
+    (void)close(lock);
 }

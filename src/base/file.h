@@ -44,6 +44,24 @@ int sl_dir_each(const char *dir, sl_dir_fn *fn, void *ctx, struct sl_err *err);
 int sl_path_join(char *out, size_t cap, const char *dir, const char *name,
                  struct sl_err *err);
 
+/* What tells a file from others and from itself when it was changed. False when
+ * there is none. */
+struct sl_file_stamp {
+    uint64_t dev, inode, size;
+    int64_t mtime_ns;
+};
+bool sl_file_stamp(struct sl_file_stamp *out, const char *path);
+
+/* The folder and all above it; fine when it is there. */
+int sl_dir_make(const char *dir, struct sl_err *err);
+
+void sl_file_remove(const char *path); /* fine when it is not there */
+
+/* Wait until no other process has this lock: dir/.NAME.lock. Where there are no
+ * locks, or the folder is not ours, there is none; returns what
+ * sl_file_unlock, which removes the file, takes. */
+int sl_file_lock(const char *dir, const char *name);
+void sl_file_unlock(int lock, const char *dir, const char *name);
 
 /* The folder of the program that runs, without a slash at its end. */
 int sl_path_self(char *out, size_t cap, struct sl_err *err);

@@ -154,6 +154,8 @@ static const char *verb_name(enum sl_verb v)
         return "serve";
     case SL_VERB_BENCH:
         return "bench";
+    case SL_VERB_CONVERT:
+        return "convert";
     case SL_VERB_PULL:
         return "pull";
     case SL_VERB_LIST:

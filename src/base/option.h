@@ -35,6 +35,7 @@ enum sl_verb {
     SL_VERB_EVAL = 1 << 5,
     SL_VERB_SERVE = 1 << 6,
     SL_VERB_BENCH = 1 << 7,
+    SL_VERB_CONVERT = 1 << 8,
     SL_VERB_PULL = 1 << 16,
     SL_VERB_LIST = 1 << 17,
     SL_VERB_RM = 1 << 18,
@@ -59,7 +60,7 @@ enum sl_opt_type {
 #define SL_OPT_V_JSON                                                          \
     (SL_VERB_RUN | SL_VERB_INFO | SL_VERB_TOKENIZE | SL_VERB_DOCTOR |          \
      SL_VERB_VERSION | SL_VERB_EVAL | SL_VERB_BENCH | SL_VERB_PULL |           \
-     SL_VERB_LIST | SL_VERB_PROFILES)
+     SL_VERB_LIST | SL_VERB_PROFILES | SL_VERB_CONVERT)
 #define SL_OPT_V_STORE                                                         \
     (SL_VERB_PULL | SL_VERB_LIST | SL_VERB_RM | SL_VERB_GC | SL_VERB_VERIFY |  \
      SL_VERB_PROFILES)
@@ -69,7 +70,7 @@ enum sl_opt_type {
 #define SL_OPT_V_ALL (SL_OPT_V_JSON | SL_OPT_V_HUB)
 #define SL_OPT_V_LOG                                                           \
     (SL_VERB_RUN | SL_VERB_INFO | SL_VERB_TOKENIZE | SL_VERB_EVAL |           \
-     SL_VERB_SERVE | SL_VERB_BENCH)
+     SL_VERB_SERVE | SL_VERB_BENCH | SL_VERB_CONVERT)
 
 /* id, type, verbs, flag, other spellings, argument or choices, least, most,
  * default as help shows it, what it does.
@@ -81,7 +82,7 @@ enum sl_opt_type {
     X(MODEL, TEXT, SL_OPT_V_LOG, "model",                                      \
       "-m", "MODEL", 0, 0, "",                                                 \
       "The model, when it is not the first argument.")                         \
-    X(THREADS, INT, SL_OPT_V_MODEL, "threads", "-t", "N", 0, 1024, "0",       \
+    X(THREADS, INT, SL_OPT_V_MODEL | SL_VERB_CONVERT, "threads", "-t", "N", 0, 1024, "0",       \
       "Threads that compute; 0 is one per physical core.")                     \
     X(PIN, BOOL, SL_OPT_V_MODEL, "pin", "", "", 0, 0, "on",                   \
       "Bind each computing thread to a core of its own.")                      \
@@ -109,11 +110,19 @@ enum sl_opt_type {
       "bf16|fp32|bfp8|auto=bf16|bfloat16=bf16|float32=fp32", 0, 0, "bf16",     \
       "Type of the stored keys and values; bfp8 takes half the memory of "     \
       "bf16 and loses a little.")                                              \
-    X(DTYPE, CHOICE, SL_OPT_V_MODEL, "dtype", "",                             \
+    X(DTYPE, CHOICE, SL_OPT_V_MODEL | SL_VERB_CONVERT, "dtype", "",                             \
       "auto|bfloat16|q8|q4|bfp4", 0, 0, "auto",                                \
       "Type of the weights: auto takes each tensor as it is stored; bfloat16 " \
       "refuses a model that is not stored so; the others quantise while "      \
       "loading.")                                                              \
+    X(WEIGHTS_FORM, CHOICE, SL_OPT_V_ENGINE, "weights", "", "map|copy", 0, 0,       \
+      "map",                                                                   \
+      "map packs the weights once into a file that is kept, and maps it from " \
+      "then on; copy has them in memory of their own.")                        \
+    X(PACKED_DIR, TEXT, SL_OPT_V_ENGINE, "packed-dir", "", "DIR", 0, 0,        \
+      "the user's cache",                                                      \
+      "Folder that keeps packed weights; otherwise sluice below "              \
+      "XDG_CACHE_HOME or ~/.cache.")                                           \
     X(LOAD_FORMAT, CHOICE, SL_OPT_V_MODEL, "load-format", "", "auto|dummy",   \
       0, 0, "auto",                                                            \
       "dummy makes random weights from config.json alone, for measurements.")  \

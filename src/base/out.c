@@ -10,16 +10,33 @@
 
 static int start(struct sl_out *o, struct sl_err *err)
 {
-    int e;
-
     o->fd = open(o->tmp, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (o->fd < 0)
         return sl_fail_errno(err, errno, "writing '%.300s'", o->tmp);
     o->open = true;
-    e = o->bytes ? posix_fallocate(o->fd, 0, (off_t)o->bytes) : 0;
+    return 0;
+}
+
+int sl_out_size(struct sl_out *o, uint64_t bytes, struct sl_err *err)
+{
+    int e = bytes ? posix_fallocate(o->fd, 0, (off_t)bytes) : 0;
+
+    o->bytes = bytes;
     if (e)
         return sl_fail_errno(err, e, "'%.300s' needs %.2f GiB", o->path,
-                             (double)o->bytes / 0x1p30);
+                             (double)bytes / 0x1p30);
+    return 0;
+}
+
+int sl_out_rename(struct sl_out *o, const char *path, struct sl_err *err)
+{
+    char *p = NULL;
+    int rc = sl_mem_dup(&p, path, strlen(path), err);
+
+    if (rc)
+        return rc;
+    sl_mem_free(o->path);
+    o->path = p;
     return 0;
 }
 
@@ -30,13 +47,15 @@ int sl_out_open(struct sl_out *o, const char *path, uint64_t bytes,
     int n = snprintf(tmp, sizeof(tmp), "%s.%ld.tmp", path, (long)getpid());
     int rc;
 
-    *o = (struct sl_out){.fd = -1, .bytes = bytes};
+    *o = (struct sl_out){.fd = -1};
     if (n < 0 || (size_t)n >= sizeof(tmp))
         return sl_fail(err, SL_EARG, "the path '%.100s...' is too long", path);
     rc = sl_mem_dup(&o->path, path, strlen(path), err);
     if (!rc)
         rc = sl_mem_dup(&o->tmp, tmp, (size_t)n, err);
-    return rc ? rc : start(o, err);
+    if (!rc)
+        rc = start(o, err);
+    return rc ? rc : sl_out_size(o, bytes, err);
 }
 
 int sl_out_at(const struct sl_out *o, uint64_t at, const void *p, size_t n,

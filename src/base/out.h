@@ -18,9 +18,15 @@ struct sl_out {
 };
 
 /* A file of `bytes` bytes, zero until they are written. SL_ENOSPACE when there
- * is no room. The caller ends it with sl_out_close. */
+ * is no room. The caller ends it with sl_out_close, also after a failure. */
 int sl_out_open(struct sl_out *o, const char *path, uint64_t bytes,
                 struct sl_err *err);
+
+/* Once, for a file that was opened with 0 bytes: now it is known how many. */
+int sl_out_size(struct sl_out *o, uint64_t bytes, struct sl_err *err);
+
+/* It will have this name. */
+int sl_out_rename(struct sl_out *o, const char *path, struct sl_err *err);
 
 /* n bytes at `at`; any thread, also several at once. */
 int sl_out_at(const struct sl_out *o, uint64_t at, const void *p, size_t n,

@@ -56,7 +56,9 @@ static const struct verb verbs[] = {
     {"verify", SL_VERB_VERIFY, sl_cli_verify, "[NAME ...]",
      "is what was fetched still what it was",
      "Digests the files of installed bundles again, and with --weights those "
-     "of the weights. Without NAME, everything that was fetched."},
+     "of the weights. Without NAME, everything that was fetched. NAME may also "
+     "be a file or folder with a model: a packed file is compared with the "
+     "digests it was written with, of any other form every weight is read."},
     {"rm", SL_VERB_RM, sl_cli_rm, "NAME[@REVISION]",
      "remove a bundle, or the weights of a model",
      "Removes an installed bundle. With --weights also the weights, as far as "
@@ -91,6 +93,13 @@ static const struct verb verbs[] = {
      "those rates; 'kernels', products with every type of weights; 'load', "
      "opening MODEL. Figures are medians of rounds in which the bandwidth "
      "probe takes its turn. Compare within one run: machines are noisy."},
+    {"convert", SL_VERB_CONVERT, sl_cli_convert, "MODEL FILE",
+     "a model as one file: packed, or GGUF",
+     "Writes FILE from MODEL, which may be a checkpoint folder, a GGUF file or "
+     "a packed file. A name that ends in .gguf makes GGUF, which other programs "
+     "read; any other a packed file, which is mapped as it is (name it "
+     "NAME.sluice). With --dtype the weights are quantised on the way. The file "
+     "appears when it is whole."},
     {"doctor", SL_VERB_DOCTOR, sl_cli_doctor, "",
      "what this machine has, and what to do about what it lacks",
      "Prints one line per check: processor, instruction sets found and used, "

@@ -6,6 +6,7 @@
  *   DIR         a checkpoint folder
  *   x/config.json   its folder
  *   x.gguf      a GGUF file, or any part of a set
+ *   x.sluice    a packed file
  *
  * Names of a hub and of bundles: cli/ready.c.
  */
@@ -81,7 +82,7 @@ int sl_cli_folder(char path[SL_CLI_PATH], const char *name, struct sl_err *err)
     case SL_FILE_REGULAR:
         if (folder_of_config(path, name))
             return 0;
-        if (ends_with(name, ".gguf"))
+        if (ends_with(name, ".gguf") || ends_with(name, ".sluice"))
             return copy_path(path, name, err);
         return sl_fail(err, SL_EARG,
                        "'%.300s' is a file; name the folder of a checkpoint, "

@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 #include "cli/progress.h"
+#include "cli/verb.h"
 
 /* --dtype bfloat16 asks for bf16 weights; ours are those of the files. */
 static int check_dtype(const struct sl_opts *o, const char *path,
@@ -62,17 +63,35 @@ void sl_cli_engine_opts(struct sl_engine_opts *eo, const struct sl_opts *o)
         eo->mtp_prime = (uint32_t)v[SL_OPT_MTP_PRIME].i;
     eo->draft_depth = (uint32_t)v[SL_OPT_DRAFT_DEPTH].i; /* auto is 0 */
     eo->weights = weights[v[SL_OPT_DTYPE].i];
+    eo->copy_weights = v[SL_OPT_WEIGHTS_FORM].i;
     eo->dummy = v[SL_OPT_LOAD_FORMAT].i;
     eo->chat_template = v[SL_OPT_CHAT_TEMPLATE].s;
 }
 
-int sl_cli_open(struct sl_engine **out, double *load_s,
-                const struct sl_opts *o, const char *path, struct sl_err *err)
+/* Where packed weights are kept; "" when the user has no such place. */
+static void packed_dir(char out[SL_CLI_PATH], const struct sl_opts *o)
+{
+    const char *dir = o->value[SL_OPT_PACKED_DIR].s;
+    const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    int n = 0;
+
+    if (dir)
+        n = snprintf(out, SL_CLI_PATH, "%s", dir);
+    else if (xdg && *xdg)
+        n = snprintf(out, SL_CLI_PATH, "%s/sluice", xdg);
+    else if (home && *home)
+        n = snprintf(out, SL_CLI_PATH, "%s/.cache/sluice", home);
+    if (n <= 0 || n >= SL_CLI_PATH)
+        out[0] = 0;
+}
+
+int sl_cli_open(struct sl_engine **out, double *load_s, const struct sl_opts *o,
+                const char *path, struct sl_err *err)
 {
     struct sl_engine_info info;
     struct sl_engine_opts eo;
     struct sl_progress p;
-    char what[64];
+    char what[64], dir[SL_CLI_PATH];
     int rc = check_dtype(o, path, err);
 
     if (rc)
@@ -81,6 +100,8 @@ int sl_cli_open(struct sl_engine **out, double *load_s,
     snprintf(what, sizeof(what), "loading %.50s",
              path + (strlen(path) > 50 ? strlen(path) - 50 : 0));
     sl_cli_engine_opts(&eo, o);
+    packed_dir(dir, o);
+    eo.cache_dir = *dir ? dir : NULL;
     sl_progress_init(&p, what);
     eo.progress = sl_progress_step;
     eo.progress_ctx = &p;

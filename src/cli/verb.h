@@ -13,7 +13,8 @@ typedef int sl_verb_fn(const struct sl_opts *o, struct sl_err *err);
 
 sl_verb_fn sl_cli_run, sl_cli_info, sl_cli_tokenize, sl_cli_doctor,
     sl_cli_version, sl_cli_eval, sl_cli_serve, sl_cli_bench, sl_cli_pull,
-    sl_cli_list, sl_cli_rm, sl_cli_gc, sl_cli_verify, sl_cli_profiles;
+    sl_cli_list, sl_cli_rm, sl_cli_gc, sl_cli_verify, sl_cli_profiles,
+    sl_cli_convert;
 
 /* SL_EARG when there are more than `max` arguments beside the options; `want`
  * says what they are. */
@@ -30,6 +31,9 @@ int sl_cli_text(const char *s, size_t len, const char *what,
 #define SL_CLI_PATH 4096
 int sl_cli_folder(char path[SL_CLI_PATH], const char *name,
                   struct sl_err *err);
+
+/* Read a model whole, in any form; *n_bytes is what was checked. */
+int sl_cli_check(uint64_t *n_bytes, const char *path, struct sl_err *err);
 
 /* Print a JSON value on a line of its own, and end it. */
 int sl_cli_print_json(json_t *j, struct sl_err *err);

@@ -2,7 +2,8 @@
 #include "engine/convert.h"
 
 #include "base/file.h"
-#include "model/source.h"
+#include "model/gguf_write.h"
+#include "model/packing.h"
 #include "text/tokenizer_json.h"
 
 int sl_convert_tokenizer(struct sl_tokenizer **out, const char *path,
@@ -19,4 +20,120 @@ int sl_convert_tokenizer(struct sl_tokenizer **out, const char *path,
         rc = sl_source_tokenizer(out, src, err);
     sl_source_close(&src);
     return rc;
+}
+
+static bool ends_with(const char *s, const char *end)
+{
+    size_t n = strlen(s), m = strlen(end);
+
+    return n >= m && !strcmp(s + n - m, end);
+}
+
+static int to_gguf(const struct sl_convert_opts *o, struct sl_source *src,
+                   struct sl_pool *pool, struct sl_err *err)
+{
+    struct sl_load_opts lo = {.pool = pool,
+                              .plan = (enum sl_dtype_plan)o->plan,
+                              .progress = o->progress,
+                              .progress_ctx = o->progress_ctx};
+    struct sl_weights *w = NULL;
+    int rc = sl_weights_load(&w, src, &lo, err);
+
+    if (!rc)
+        rc = sl_gguf_write(o->dst, w, src, o->progress, o->progress_ctx, err);
+    sl_weights_close(&w);
+    return rc;
+}
+
+static int to_packed(const struct sl_convert_opts *o, struct sl_source *src,
+                     struct sl_pool *pool, struct sl_err *err)
+{
+    struct sl_packing_opts po = {.pool = pool,
+                                 .plan = (enum sl_dtype_plan)o->plan,
+                                 .progress = o->progress,
+                                 .progress_ctx = o->progress_ctx};
+
+    return sl_packing_write(o->dst, src, &po, err);
+}
+
+static int check_dst(const struct sl_convert_opts *o, struct sl_err *err)
+{
+    struct sl_file_stamp a, b;
+
+    if (sl_file_kind(o->dst) == SL_FILE_DIR)
+        return sl_fail(err, SL_EARG,
+                       "'%.300s' is a folder; name the file to write", o->dst);
+    if (sl_file_stamp(&a, o->src) && sl_file_stamp(&b, o->dst) &&
+        a.dev == b.dev && a.inode == b.inode)
+        return sl_fail(err, SL_EARG,
+                       "'%.300s' is the source itself; name another file",
+                       o->dst);
+    return 0;
+}
+
+int sl_convert(const struct sl_convert_opts *o, struct sl_err *err)
+{
+    struct sl_source *src = NULL;
+    struct sl_pool *pool = NULL;
+    int rc = check_dst(o, err);
+
+    if (!rc)
+        rc = sl_source_open(&src, o->src, err);
+    if (!rc)
+        rc = sl_pool_open(&pool, o->n_thread, true, err);
+    if (!rc)
+        rc = ends_with(o->dst, ".gguf") ? to_gguf(o, src, pool, err)
+                                        : to_packed(o, src, pool, err);
+    sl_pool_close(&pool);
+    sl_source_close(&src);
+    return sl_wrap(err, rc, "converting '%.300s'", o->src);
+}
+
+static int verify(uint64_t *n_bytes, const struct sl_convert_opts *o,
+                  struct sl_source *src, struct sl_pool *pool,
+                  struct sl_err *err)
+{
+    struct sl_load_opts lo = {
+        .pool = pool, .progress = o->progress, .progress_ctx = o->progress_ctx};
+    struct sl_weights *w = NULL;
+    int rc;
+
+    if (src->packed) {
+        *n_bytes = src->packed->map.len;
+        rc = sl_packing_verify(src->packed, pool, o->progress, o->progress_ctx,
+                               err);
+        if (rc)
+            return rc;
+    }
+    rc = sl_weights_load(&w, src, &lo, err);
+    if (!rc && src->ckpt)
+        *n_bytes = sl_ckpt_bytes(src->ckpt);
+    sl_weights_close(&w);
+    return rc;
+}
+
+int sl_convert_verify(uint64_t *n_bytes, const struct sl_convert_opts *o,
+                      struct sl_err *err)
+{
+    struct sl_tokenizer *t = NULL;
+    struct sl_source *src = NULL;
+    struct sl_pool *pool = NULL;
+    struct sl_err why = {0};
+    int rc = sl_source_open(&src, o->src, err);
+
+    *n_bytes = 0;
+    if (!rc) {
+        rc = sl_source_tokenizer(&t, src, &why);
+        rc = rc == SL_ENOTFOUND ? 0
+             : rc               ? sl_fail(err, (enum sl_code)rc, "%s", why.msg)
+                                : 0;
+    }
+    sl_tokenizer_close(&t);
+    if (!rc)
+        rc = sl_pool_open(&pool, o->n_thread, true, err);
+    if (!rc)
+        rc = verify(n_bytes, o, src, pool, err);
+    sl_pool_close(&pool);
+    sl_source_close(&src);
+    return sl_wrap(err, rc, "checking '%.300s'", o->src);
 }

@@ -8,4 +8,23 @@
 int sl_convert_tokenizer(struct sl_tokenizer **out, const char *path,
                          struct sl_err *err);
 
+/* What a model becomes. Zero is a packed file of the types it has. */
+struct sl_convert_opts {
+    const char *src, *dst; /* paths; dst is a GGUF file when it ends so, and
+                              otherwise a packed file */
+    int plan;              /* enum sl_weight_plan of sluice.h */
+    uint32_t n_thread;     /* 0: one per core */
+    void (*progress)(void *ctx, uint64_t done, uint64_t total); /* or NULL */
+    void *progress_ctx;
+};
+
+/* Any form -> a packed file or GGUF, whole or not at all. SL_EARG when dst is
+ * the source itself. */
+int sl_convert(const struct sl_convert_opts *o, struct sl_err *err);
+
+/* Check a model's file or folder: a packed file by all of its digests, any
+ * other form by reading every weight. *n_bytes is what was checked. */
+int sl_convert_verify(uint64_t *n_bytes, const struct sl_convert_opts *o,
+                      struct sl_err *err);
+
 #endif

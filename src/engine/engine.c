@@ -14,6 +14,7 @@
 #include "engine/drafter.h"
 #include "engine/gen.h"
 #include "engine/schedule.h"
+#include "model/packing.h"
 
 #define DEFAULT_SEQS 32    /* as llama-server and vLLM users expect */
 #define DRAFT_LOGITS 32    /* rows of logits for drafts, of all sequences */
@@ -449,7 +450,19 @@ static int open_drafters(struct sl_engine *e, struct sl_err *err)
     return 0;
 }
 
-static int load_model(struct sl_engine *e, struct sl_source *src,
+/* *src becomes its packed form. */
+static int pack_weights(struct sl_engine *e, struct sl_source **src,
+                        const struct sl_load_opts *lo, struct sl_err *err)
+{
+    struct sl_packing_opts po = {.pool = e->pool,
+                                 .plan = lo->plan,
+                                 .progress = lo->progress,
+                                 .progress_ctx = lo->progress_ctx};
+
+    return sl_packing_cached(src, e->opts.cache_dir, &po, err);
+}
+
+static int load_model(struct sl_engine *e, struct sl_source **src,
                       struct sl_err *err)
 {
     /* In the order of enum sl_weight_plan. */
@@ -457,20 +470,26 @@ static int load_model(struct sl_engine *e, struct sl_source *src,
                                               SL_PLAN_Q4, SL_PLAN_BFP4};
     struct sl_load_opts lo = {.dummy = e->opts.dummy,
                               .plan = plan[e->opts.weights],
+                              .copy = e->opts.copy_weights,
                               .progress = e->opts.progress,
                               .progress_ctx = e->opts.progress_ctx};
-    int rc = check_model(e, src, err);
+    bool keep = e->opts.cache_dir && !e->opts.dummy;
+    int rc = check_model(e, *src, err);
 
+    if (!rc && keep)
+        (void)sl_packing_find(src, e->opts.cache_dir, lo.plan);
     if (!rc)
-        rc = read_defaults(&e->defaults, src->generation, err);
+        rc = read_defaults(&e->defaults, (*src)->generation, err);
     if (!rc)
-        rc = open_text(e, src, err);
+        rc = open_text(e, *src, err);
     if (!rc)
         rc = sl_pool_open(&e->pool, e->opts.n_thread, e->opts.pin, err);
     lo.pool = e->pool;
+    if (!rc && keep && !lo.copy)
+        rc = pack_weights(e, src, &lo, err);
     if (!rc)
-        rc = sl_wrap(err, sl_weights_load(&e->weights, src, &lo, err),
-                     "loading '%.300s'", src->path);
+        rc = sl_wrap(err, sl_weights_load(&e->weights, *src, &lo, err),
+                     "loading '%.300s'", (*src)->path);
     return rc;
 }
 
@@ -481,7 +500,7 @@ static int load(struct sl_engine *e, const char *path, struct sl_err *err)
 
     sl_kern_init(&e->kern, e->opts.cpu_mask);
     if (!rc)
-        rc = load_model(e, src, err);
+        rc = load_model(e, &src, err);
     sl_source_close(&src);
     if (!rc)
         e->n_vocab = e->weights->conf.vocab;

@@ -50,9 +50,9 @@ static const struct plan plans[] = {
                       SL_BFP8},
 };
 
-const char *sl_dtypes_name(enum sl_dtype_plan plan)
+const char *sl_dtypes_name(uint64_t plan)
 {
-    return plans[plan].name;
+    return plan < SL_COUNTOF(plans) ? plans[plan].name : "something else";
 }
 
 enum sl_dtype sl_dtypes_get(enum sl_dtype_plan plan, enum sl_weight_class class,

@@ -15,7 +15,7 @@
 enum sl_dtype sl_dtypes_get(enum sl_dtype_plan plan, enum sl_weight_class class,
                             bool tied, size_t cols, enum sl_dtype from);
 
-/* "auto", "q8", "q4", "bfp4" */
-const char *sl_dtypes_name(enum sl_dtype_plan plan);
+/* "auto", "q8", "q4", "bfp4"; any number is allowed. */
+const char *sl_dtypes_name(uint64_t plan);
 
 #endif

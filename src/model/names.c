@@ -562,6 +562,15 @@ static void walk_model(struct walk *w)
     }
 }
 
+/* GGUF may leave it out: then it is that of the model. */
+static void mtp_norm(struct walk *w, const float **out)
+{
+    w->in_mtp = !w->gguf ||
+                sl_plan_has(w->p, name_of(w, w->layer, "norm.weight"));
+    norm(w, out, w->in_mtp ? w->layer : "", "norm.weight", w->c->hidden);
+    w->in_mtp = true;
+}
+
 static void walk_mtp_head(struct walk *w, struct sl_mtp_w *m)
 {
     const struct sl_conf *c = w->c;
@@ -574,10 +583,7 @@ static void walk_mtp_head(struct walk *w, struct sl_mtp_w *m)
     norm(w, &m->norm_embed, w->layer, "pre_fc_norm_embedding.weight",
          c->hidden);
     norm(w, &m->norm_hidden, w->layer, "pre_fc_norm_hidden.weight", c->hidden);
-    if (w->gguf && !sl_plan_has(w->p, name_of(w, w->layer, "norm.weight")))
-        m->norm = NULL; /* placed later: that of the model */
-    else
-        norm(w, &m->norm, w->layer, "norm.weight", c->hidden);
+    mtp_norm(w, &m->norm);
     if (!w->gguf)
         snprintf(w->layer, sizeof(w->layer), "%smtp.layers.0.", w->top);
     walk_layer(w, &m->layer);
@@ -599,7 +605,8 @@ static void walk_mtp(struct walk *w)
     struct sl_plan *p = w->p;
     struct sl_plan before = *p;
 
-    if (w->c->n_mtp == 0 || !any_mtp(w))
+    if (w->c->n_mtp == 0 || !any_mtp(w) ||
+        (p->packed && !(p->packed->flags & SL_PACKED_MTP)))
         return;
     w->in_mtp = true;
     walk_mtp_head(w, &p->w->mtp);

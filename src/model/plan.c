@@ -263,6 +263,44 @@ static const char *matrix_types(const struct sl_plan *p)
                : "F32, BF16, F16 or F8_E4M3 with scales";
 }
 
+/* The next entry of a packed file, which must be this. */
+static bool next_packed(struct sl_plan *p, struct sl_packed_item *out,
+                        uint32_t kind, size_t rows, size_t cols)
+{
+    const struct sl_packed_item *it = p->packed->item + p->n_item;
+
+    if (p->n_item < p->packed->n_item && it->kind == kind && it->rows == rows &&
+        it->cols == cols && cols % sl_dtype_get(it->type)->block == 0) {
+        *out = *it;
+        return true;
+    }
+    if (!p->rc)
+        p->rc = sl_fail(p->err, SL_EFORMAT,
+                        "weight %zu of '%.300s' is not the %zu x %zu that its "
+                        "config asks for; the packed file is damaged: remove "
+                        "it, and it is made again",
+                        p->n_item, p->packed->path, rows, cols);
+    return false;
+}
+
+/* Every item must be where the walk puts it. */
+static void check_place(struct sl_plan *p, const struct sl_item *it)
+{
+    const struct sl_packed_item *e;
+
+    if (!p->packed || p->rc)
+        return;
+    e = &p->packed->item[p->n_item];
+    if (e->offset != it->offset || e->scale_offset != it->scale_offset ||
+        p->bytes > p->packed->data_bytes)
+        p->rc = sl_fail(p->err, SL_EFORMAT,
+                        "weight %zu of '%.300s' is at %llu and must be at "
+                        "%zu; the packed file is damaged: remove it, and it "
+                        "is made again",
+                        p->n_item, p->packed->path,
+                        (unsigned long long)e->offset, it->offset);
+}
+
 static bool find_mat(struct sl_plan *p, const struct sl_src *s,
                      struct sl_item *it)
 {
@@ -270,6 +308,14 @@ static bool find_mat(struct sl_plan *p, const struct sl_src *s,
     const struct sl_ten *t;
     size_t rows;
 
+    if (p->packed) {
+        struct sl_packed_item e;
+
+        if (!next_packed(p, &e, 1, m->rows, m->cols))
+            return false;
+        m->src_type = m->type = e.type;
+        return true;
+    }
     if (!p->ckpt) {
         m->src_type = m->type = SL_BF16;
         m->seed = seed_of(p, s);
@@ -321,6 +367,7 @@ void sl_plan_mat(struct sl_plan *p, struct sl_mat *out,
     if (it->mat.type == SL_FP8)
         reserve(p, &it->scale_offset, class, groups * blocks(cols),
                 sizeof(float));
+    check_place(p, it);
     p->n_item++;
 }
 
@@ -343,6 +390,12 @@ void sl_plan_vec(struct sl_plan *p, const float **out,
                               .dummy_lo = s->dummy_lo,
                               .dummy_hi = s->dummy_hi,
                               .seed = seed_of(p, s)};
+    if (p->packed) {
+        struct sl_packed_item e;
+
+        if (!next_packed(p, &e, 2, len, 1))
+            return;
+    }
     if (p->ckpt) {
         if (!find(p, s, &it->tensor))
             return;
@@ -356,6 +409,7 @@ void sl_plan_vec(struct sl_plan *p, const float **out,
     }
     it->src_bytes = len * sl_dtype_get(v->src_type)->bytes;
     reserve(p, &it->offset, class, len, sizeof(float));
+    check_place(p, it);
     p->n_item++;
 }
 

@@ -11,6 +11,7 @@
 #define SL_MODEL_PLAN_H
 
 #include "file/checkpoint.h"
+#include "file/packed.h"
 #include "model/pack.h"
 #include "model/weights.h"
 
@@ -36,7 +37,8 @@ struct sl_list {
 
 struct sl_plan {
     struct sl_weights *w; /* conf is filled */
-    struct sl_ckpt *ckpt; /* NULL: dummy weights */
+    struct sl_ckpt *ckpt; /* NULL: dummy weights, or packed ones */
+    const struct sl_packed *packed; /* NULL: not packed; borrowed */
     uint64_t dummy_seed;
     enum sl_dtype_plan types;
     struct sl_item *item;

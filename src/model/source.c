@@ -10,10 +10,43 @@
 #define TEMPLATE "tokenizer.chat_template"
 #define MAX_CHAT ((size_t)64 << 20) /* bytes of a template and its tokens */
 
+#define CONFIG_KEY "sluice.config"
+#define GENERATION_KEY "sluice.generation"
+
+/* JSON that is a string of the metadata; NULL when it is not there. */
+static int meta_json(json_t **out, const struct sl_gguf *g, const char *key,
+                     bool need, struct sl_err *err)
+{
+    const char *text = NULL;
+    size_t len = 0;
+    int rc = sl_gguf_str(&text, &len, g, key, need, err);
+
+    return rc || !text ? rc : sl_json_parse(out, text, len, key, err);
+}
+
+static int fill_packed(struct sl_source *s, struct sl_err *err)
+{
+    int rc = sl_packed_open(&s->packed, s->path, err);
+
+    s->form = SL_SOURCE_PACKED;
+    if (!rc)
+        rc = sl_gguf_parse(&s->own_meta, s->packed->meta, s->packed->meta_bytes,
+                           s->path, err);
+    if (rc)
+        return rc;
+    s->meta = s->own_meta;
+    rc = meta_json(&s->config, s->meta, CONFIG_KEY, true, err);
+    if (!rc)
+        rc = meta_json(&s->generation, s->meta, GENERATION_KEY, false, err);
+    return rc ? rc : sl_conf_from(&s->conf, s->config, s->generation, err);
+}
+
 static int fill(struct sl_source *s, struct sl_err *err)
 {
     int rc;
 
+    if (sl_packed_is(s->path))
+        return fill_packed(s, err);
     switch (sl_file_kind(s->path)) {
     case SL_FILE_DIR:
         s->form = SL_SOURCE_FOLDER;
@@ -59,6 +92,8 @@ void sl_source_close(struct sl_source **ps)
     if (!s)
         return;
     *ps = NULL;
+    sl_gguf_close(&s->own_meta);
+    sl_packed_close(&s->packed);
     sl_ckpt_close(&s->ckpt);
     json_decref(s->config);
     json_decref(s->generation);
@@ -68,7 +103,7 @@ void sl_source_close(struct sl_source **ps)
 
 int sl_source_tensors(struct sl_source *s, struct sl_err *err)
 {
-    return s->ckpt ? 0 : sl_ckpt_open(&s->ckpt, s->path, err);
+    return s->ckpt || s->packed ? 0 : sl_ckpt_open(&s->ckpt, s->path, err);
 }
 
 int sl_source_tokenizer(struct sl_tokenizer **out, const struct sl_source *s,
@@ -193,5 +228,57 @@ int sl_source_put_chat(struct sl_gguf_out *o, const struct sl_source *s,
         if (!rc && text)
             sl_gguf_out_str(o, keys[i], text, len);
     }
+    return rc;
+}
+
+/* --- all of it, for packed files --- */
+
+static int put_json(struct sl_gguf_out *o, const char *key, const json_t *j,
+                    struct sl_err *err)
+{
+    char *text = j ? json_dumps(j, JSON_COMPACT) : NULL;
+
+    if (j && !text)
+        return sl_fail(err, SL_ENOMEM, "no memory is left for metadata");
+    if (text)
+        sl_gguf_out_str(o, key, text, strlen(text));
+    free(text); /* jansson's own */
+    return 0;
+}
+
+static int put_tokenizer(struct sl_gguf_out *o, const struct sl_source *s,
+                         struct sl_err *err)
+{
+    struct sl_tokenizer *t = NULL;
+    struct sl_err why = {0};
+    int rc = sl_source_tokenizer(&t, s, &why);
+
+    if (rc == SL_ENOTFOUND)
+        return 0;
+    if (rc)
+        return sl_fail(err, (enum sl_code)rc, "%s", why.msg);
+    rc = sl_meta_put_tokenizer(o, t, sl_tokenizer_n_ids(t), false, err);
+    sl_tokenizer_close(&t);
+    return rc;
+}
+
+int sl_source_meta(struct sl_buf *out, const struct sl_source *s,
+                   struct sl_err *err)
+{
+    struct sl_gguf_out o;
+    int rc;
+
+    sl_gguf_out_init(&o);
+    rc = put_json(&o, CONFIG_KEY, s->config, err);
+    if (!rc)
+        rc = put_json(&o, GENERATION_KEY, s->generation, err);
+    if (!rc)
+        rc = put_tokenizer(&o, s, err);
+    if (!rc)
+        rc = sl_source_put_chat(&o, s, err);
+    sl_buf_init(out, (size_t)1 << 30);
+    if (!rc)
+        rc = sl_gguf_out_head(&o, out, err);
+    sl_gguf_out_deinit(&o);
     return rc;
 }

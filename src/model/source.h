@@ -2,6 +2,7 @@
  *
  *   a folder       config.json, safetensors, tokenizer.json, ...
  *   x.gguf         all in one file, or in a set of parts
+ *   x.sluice       a packed file: weights as they are in memory
  *
  * Everything but the weights is read when it is opened; the weights are read by
  * model/weights.h. Read-only after opening: any thread.
@@ -11,17 +12,20 @@
 
 #include "file/checkpoint.h"
 #include "file/gguf_out.h"
+#include "file/packed.h"
 #include "model/conf.h"
 #include "text/chat.h"
 #include "text/tokenize.h"
 
-enum sl_source_form { SL_SOURCE_FOLDER, SL_SOURCE_GGUF };
+enum sl_source_form { SL_SOURCE_FOLDER, SL_SOURCE_GGUF, SL_SOURCE_PACKED };
 
 struct sl_source {
     enum sl_source_form form;
     char *path;
     struct sl_ckpt *ckpt; /* a folder's: NULL until the weights are asked for */
-    const struct sl_gguf *meta; /* of ckpt; NULL in folders */
+    struct sl_packed *packed; /* NULL unless packed, and once it was loaded */
+    struct sl_gguf *own_meta; /* that of a packed file */
+    const struct sl_gguf *meta; /* of ckpt or own_meta; NULL in folders */
     json_t *config;             /* as config.json */
     json_t *generation;         /* as generation_config.json, or NULL */
     struct sl_conf conf;
@@ -44,6 +48,11 @@ int sl_source_tokenizer(struct sl_tokenizer **out, const struct sl_source *s,
  * model's names of tokens. SL_ENOTFOUND when there is none. */
 int sl_source_chat(struct sl_chat **out, const struct sl_source *s,
                    const char *jinja, size_t n_jinja, struct sl_err *err);
+
+/* All that a packed file says besides the weights, as metadata of GGUF; the
+ * caller ends *out with sl_buf_deinit. */
+int sl_source_meta(struct sl_buf *out, const struct sl_source *s,
+                   struct sl_err *err);
 
 /* Append the chat templates of the model to a file's metadata; nothing when it
  * has none. */

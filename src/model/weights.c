@@ -28,6 +28,7 @@
 
 #include "base/mem.h"
 #include "kern/kern.h"
+#include "model/dtypes.h"
 #include "model/names.h"
 
 /* Of the file. Large against pages, so that what is not dropped at the edges of
@@ -36,7 +37,8 @@
 #define PIECE_BYTES (4u << 20)
 
 struct sl_weights_mem {
-    void *data;              /* the reservation */
+    void *data;              /* the reservation; NULL when it is elsewhere */
+    struct sl_packed *packed; /* what is mapped, or NULL */
     struct sl_mlp_w *expert; /* of all layers */
 };
 
@@ -54,6 +56,7 @@ struct load {
     _Atomic uint64_t done;  /* the same */
     unsigned char *scratch; /* [n_thread][scratch_bytes], to quantise */
     size_t scratch_bytes;
+    uint8_t (*digest)[SL_SHA256]; /* [n_piece] of the source, or NULL */
     _Atomic size_t first_bad; /* lowest piece that is not finite */
 };
 
@@ -162,6 +165,30 @@ static void note_bad(struct load *l, size_t i)
         ;
 }
 
+/* The digest of everything that a piece is made from. */
+static void digest_piece(struct load *l, size_t i)
+{
+    const struct piece *p = &l->piece[i];
+    const struct sl_item *it = p->item;
+    const struct sl_pack_mat *m = &it->mat;
+    size_t end = sl_min(p->g1 * SL_GROUP, m->rows);
+    struct sl_sha256 s;
+
+    sl_sha256_init(&s);
+    sl_sha256_u64(&s, i);
+    sl_sha256_u64(&s, (uint64_t)(it->out_mat ? m->src_type : it->vec.src_type));
+    for (size_t r = p->g0 * SL_GROUP; it->out_mat && m->src && r < end; r++)
+        sl_sha256_add(&s, sl_pack_src_row(m, r),
+                      sl_dtype_bytes(m->src_type, m->cols));
+    if (it->out_mat && m->scale && p->g0 == 0)
+        sl_sha256_add(&s, sl_ckpt_data(l->plan->ckpt, it->scale),
+                      sl_ckpt_get(l->plan->ckpt, it->scale)->bytes);
+    if (!it->out_mat && it->vec.src)
+        sl_sha256_add(&s, it->vec.src, it->src_bytes);
+    /* A failure leaves zeros: then the key names another content. */
+    (void)sl_sha256_end(&s, l->digest[i]);
+}
+
 /* Kernel worker w; worker 0 is the loading thread. */
 static void pack_piece(void *ctx, size_t i, unsigned w)
 {
@@ -176,6 +203,8 @@ static void pack_piece(void *ctx, size_t i, unsigned w)
         return;
     if (i + 1 < l->n_piece)
         advise(l, p + 1, sl_ckpt_want);
+    if (l->digest)
+        digest_piece(l, i);
     if (it->out_mat)
         good = sl_pack_mat_groups(&it->mat, p->g0, p->g1,
                                   l->scratch + w * l->scratch_bytes);
@@ -214,22 +243,30 @@ static int pack_all(struct load *l, struct sl_err *err)
 }
 
 /* Pass 2: the reservation, and every pointer into it. */
-static int place(struct sl_weights *w, struct sl_plan *plan, struct sl_err *err)
+static int place(struct sl_weights *w, struct sl_plan *plan,
+                 const struct sl_load_opts *opts, struct sl_err *err)
 {
     unsigned char *base;
-    int rc = sl_mem_map(&base, plan->bytes, "the weights", err);
+    int rc;
 
+    if (opts->place) {
+        rc = opts->place->get(opts->place->ctx, plan, &base, err);
+    } else if (plan->packed && !opts->copy) {
+        base = (unsigned char *)(uintptr_t)plan->packed->data; /* read only */
+        rc = 0;
+    } else {
+        rc = sl_mem_map(&base, plan->bytes, "the weights", err);
+        w->mem->data = rc ? NULL : base;
+    }
     if (rc)
         return rc;
-    w->mem->data = base;
     w->bytes = plan->bytes;
     memcpy(w->class_bytes, plan->class_bytes, sizeof(w->class_bytes));
+    w->base = base;
     for (size_t i = 0; i < plan->n_item; i++)
         sl_item_place(&plan->item[i], base);
     if (w->conf.tied)
         w->head = w->embed;
-    if (w->has_mtp && !w->mtp.norm)
-        w->mtp.norm = w->norm; /* GGUF may leave it out */
     return 0;
 }
 
@@ -263,6 +300,70 @@ static int alloc_tables(struct sl_weights *w, struct sl_err *err)
     return rc;
 }
 
+/* --- packed weights --- */
+
+struct copy {
+    unsigned char *to;
+    const unsigned char *from;
+    size_t bytes;
+};
+
+static void copy_piece(void *ctx, size_t i, unsigned w)
+{
+    const struct copy *c = ctx;
+    size_t at = i * PIECE_BYTES;
+
+    (void)w;
+    memcpy(c->to + at, c->from + at, sl_min(PIECE_BYTES, c->bytes - at));
+}
+
+/* The walk has taken its types and places from the file. */
+static int take_packed(struct sl_weights *w, struct sl_source *src,
+                       const struct sl_plan *plan,
+                       const struct sl_load_opts *opts, struct sl_err *err)
+{
+    struct copy c = {w->mem->data, src->packed->data, plan->bytes};
+
+    if (plan->n_item != src->packed->n_item ||
+        plan->bytes != src->packed->data_bytes)
+        return sl_fail(err, SL_EFORMAT,
+                       "'%.300s' has %zu weights in %zu bytes and its config "
+                       "asks for %zu in %zu; the packed file is damaged: "
+                       "remove it, and it is made again",
+                       src->path, src->packed->n_item, src->packed->data_bytes,
+                       plan->n_item, plan->bytes);
+    if (opts->copy) {
+        sl_pool_run(opts->pool, copy_piece, &c,
+                    (plan->bytes + PIECE_BYTES - 1) / PIECE_BYTES);
+        return 0;
+    }
+    w->mem->packed = src->packed;
+    src->packed = NULL;
+    return 0;
+}
+
+static int digest_all(const struct load *l, struct sl_err *err)
+{
+    if (sl_sha256_of(l->opts->place->digest, l->digest,
+                     l->n_piece * sizeof(*l->digest)))
+        return 0;
+    return sl_fail(err, SL_ENOMEM, "the digest of the weights failed");
+}
+
+static int pack(struct load *l, struct sl_err *err)
+{
+    int rc = cut(l, err);
+
+    if (!rc && l->opts->place)
+        rc = sl_mem_alloc(&l->digest, l->n_piece, sizeof(*l->digest),
+                          "digests", err);
+    if (!rc)
+        rc = pack_all(l, err);
+    if (!rc && l->digest)
+        rc = digest_all(l, err);
+    return rc;
+}
+
 static int load(struct sl_weights *w, struct sl_source *src,
                 const struct sl_load_opts *opts, struct sl_err *err)
 {
@@ -275,16 +376,26 @@ static int load(struct sl_weights *w, struct sl_source *src,
     rc = alloc_tables(w, err);
     if (!rc && !opts->dummy)
         rc = sl_source_tensors(src, err);
-    if (!opts->dummy)
+    if (!opts->dummy) {
         plan.ckpt = src->ckpt;
+        plan.packed = src->packed;
+    }
+    if (plan.packed && plan.packed->plan != (uint64_t)opts->plan &&
+        opts->plan != SL_PLAN_AUTO)
+        rc = sl_fail(err, SL_EUNSUP,
+                     "'%.300s' was packed as %s; convert the model again for "
+                     "another --dtype",
+                     src->path, sl_dtypes_name(plan.packed->plan));
+    if (plan.packed)
+        plan.types = SL_PLAN_AUTO;
     if (!rc)
         rc = sl_names_walk(&plan, err);
     if (!rc)
-        rc = place(w, &plan, err);
+        rc = place(w, &plan, opts, err);
     if (!rc)
-        rc = cut(&l, err);
-    if (!rc)
-        rc = pack_all(&l, err);
+        rc = plan.packed ? take_packed(w, src, &plan, opts, err)
+                         : pack(&l, err);
+    sl_mem_free(l.digest);
     sl_mem_free(l.piece);
     sl_mem_free(l.scratch);
     sl_plan_deinit(&plan);
@@ -329,16 +440,19 @@ static int measure(struct sl_weights *w, struct sl_weights_size *out,
     if (rc == SL_ENOTFOUND && w->layer)
         rc = 0;
     plan.ckpt = src->ckpt;
+    plan.packed = src->packed;
     if (!rc)
         rc = sl_names_walk(&plan, err);
     if (!rc)
         *out = (struct sl_weights_size){
             .conf = w->conf,
-            .has_files = plan.ckpt != NULL,
+            .has_files = plan.ckpt || plan.packed,
             .has_mtp = w->has_mtp,
             .types = all_types(&plan),
             .n_param = count_params(&plan),
-            .file_bytes = plan.ckpt ? sl_ckpt_bytes(plan.ckpt) : 0,
+            .file_bytes = plan.ckpt     ? sl_ckpt_bytes(plan.ckpt)
+                          : plan.packed ? plan.packed->data_bytes
+                                        : 0,
             .bytes = plan.bytes,
         };
     if (!rc)
@@ -403,7 +517,9 @@ void sl_weights_close(struct sl_weights **out)
         return;
     *out = NULL;
     if (w->mem) {
-        sl_mem_unmap(w->mem->data, w->bytes);
+        if (w->mem->data)
+            sl_mem_unmap(w->mem->data, w->bytes);
+        sl_packed_close(&w->mem->packed);
         sl_mem_free(w->mem->expert);
     }
     sl_mem_free(w->mem);

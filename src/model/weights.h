@@ -62,7 +62,8 @@ struct sl_weights {
     struct sl_layer_w *layer;  /* [n_layer] */
     bool has_mtp;
     struct sl_mtp_w mtp;
-    size_t bytes;               /* of the reservation */
+    const unsigned char *base; /* of all weights */
+    size_t bytes;              /* from there */
     size_t class_bytes[8];      /* by enum sl_weight_class, for people */
     struct sl_weights_mem *mem; /* private */
 };
@@ -86,6 +87,18 @@ enum sl_dtype_plan { SL_PLAN_AUTO, SL_PLAN_Q8, SL_PLAN_Q4, SL_PLAN_BFP4 };
 typedef void sl_progress_fn(void *ctx, uint64_t done_bytes,
                             uint64_t total_bytes);
 
+struct sl_plan;
+
+/* Where weights go instead of memory of their own (model/packing.c). */
+struct sl_load_place {
+    void *ctx;
+    /* Called once everything is known and nothing is written: gives the bytes
+     * that the plan asks for, aligned to 4096; they outlive the weights. */
+    int (*get)(void *ctx, const struct sl_plan *p, unsigned char **base,
+               struct sl_err *err);
+    uint8_t *digest; /* [32] filled with the digest of all that was read */
+};
+
 struct sl_load_opts {
     struct sl_pool *pool; /* borrowed for the call */
     enum sl_dtype_plan plan;
@@ -94,12 +107,15 @@ struct sl_load_opts {
     uint64_t dummy_seed;
     const struct sl_conf *shape; /* dummy: instead of a folder's config.json;
                                     borrowed for the call */
+    struct sl_load_place *place; /* NULL: memory of their own */
+    bool copy; /* packed weights: into memory of their own, not mapped */
     sl_progress_fn *progress; /* NULL allowed */
     void *progress_ctx;
 };
 
 /* Load a model. The caller ends *out with sl_weights_close; the source may be
- * closed before, and is NULL with a shape. Missing, extra or misshapen tensors give one SL_EFORMAT
+ * closed before, and is NULL with a shape. A packed file is mapped, and is then
+ * the weights' own. Missing, extra or misshapen tensors give one SL_EFORMAT
  * that lists them. When mtp tensors are incomplete MTP is off and a warning is
  * logged; the model still loads. */
 int sl_weights_load(struct sl_weights **out, struct sl_source *src,

@@ -11,6 +11,7 @@ import traceback
 
 SLUICE = os.environ.get("SLUICE", "build/sluice")
 LIMIT_S = 300
+CACHE = os.path.abspath("build/e2e-cache")
 tests = []
 
 
@@ -23,6 +24,8 @@ class Run:
         self.argv = [SLUICE, *argv]
         full = {k: v for k, v in os.environ.items()
                 if not k.startswith("SLUICE_")}
+        # Packed weights do not go into the cache of whoever runs the tests.
+        full["XDG_CACHE_HOME"] = CACHE
         full.update(env or {})
         data = stdin if isinstance(stdin, bytes) else stdin.encode()
         if stdout is None:

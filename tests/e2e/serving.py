@@ -39,6 +39,7 @@ class Server:
         (d / "chat_template.jinja").write_text(TEMPLATE)
         full = {k: v for k, v in os.environ.items()
                 if not k.startswith("SLUICE_")}
+        full["XDG_CACHE_HOME"] = os.path.abspath("build/e2e-cache")
         what = [model] if model else [str(d), "--load-format", "dummy",
                                       "--max-model-len", "512"]
         self.p = subprocess.Popen(

@@ -44,7 +44,10 @@ static void table_is_sound(void **s)
         assert_true(strlen(d->name) <= 48 && strlen(d->name) > 1);
         assert_true(d->verbs != 0);
         assert_true(d->help[strlen(d->help) - 1] == '.');
+        /* Verbs that have nothing in common may use one name. */
         for (int k = 0; k < i; k++) {
+            if (!(d->verbs & sl_opt_get((enum sl_opt_id)k)->verbs))
+                continue;
             sl_opt_env_name(a, (enum sl_opt_id)i);
             sl_opt_env_name(b, (enum sl_opt_id)k);
             assert_string_not_equal(a, b);
@@ -251,7 +254,7 @@ static void pages(void **s)
     sl_opts_help(&b, SL_VERB_RUN);
     assert_int_equal(sl_buf_check(&b, "help", &err), 0);
     assert_non_null(strstr(b.p, "--[no-]think"));
-    assert_non_null(strstr(b.p, "--kv-dtype bf16|fp32, --kv-cache-dtype"));
+    assert_non_null(strstr(b.p, "--kv-dtype bf16|fp32|bfp8, --kv-cache-dtype"));
     assert_null(strstr(b.p, "--special"));
     for (char *p = b.p, *e; *p; p = e + 1) {
         e = strchr(p, '\n');

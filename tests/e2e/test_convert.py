@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""sluice convert and verify: every form of the embedded model answers alike,
+damage is found, and a start from what is kept does not read the source."""
+import os
+import pathlib
+import shutil
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(__file__))
+from e2e import Run, check, done, test  # noqa: E402
+
+DEMO = "models/demo"
+ASK = ["What is 3 + 4?", "--temp", "0", "-n", "24", "--threads", "2",
+       "--no-pin"]
+
+
+def answer(model, *more, **kw):
+    r = Run("run", model, *ASK, *more, **kw)
+    check(r.rc == 0 and r.out, r)
+    return r.out
+
+
+@test
+def every_form_answers_alike():
+    with tempfile.TemporaryDirectory() as d:
+        want = answer(DEMO, "--weights", "copy")
+        a, b, c = f"{d}/a.gguf", f"{d}/b.sluice", f"{d}/c.sluice"
+        for src, dst in ((DEMO, a), (a, b), (b, c)):
+            r = Run("convert", src, dst, "--threads", "2")
+            check(r.rc == 0 and "wrote" in r.err, r)
+            check(answer(dst) == want, dst)
+            r = Run("verify", dst)
+            check(r.rc == 0 and r.out == f"ok   {dst}\n", r)
+        check(pathlib.Path(b).read_bytes() == pathlib.Path(c).read_bytes(),
+              "a copy differs")
+        check(sorted(os.listdir(d)) == ["a.gguf", "b.sluice", "c.sluice"],
+              os.listdir(d))
+
+
+@test
+def quantised_forms_answer_alike():
+    with tempfile.TemporaryDirectory() as d:
+        a, b = f"{d}/a.gguf", f"{d}/b.sluice"
+        want = answer(DEMO, "--dtype", "q4")
+        for dst in (a, b):
+            r = Run("convert", DEMO, dst, "--dtype", "q4")
+            check(r.rc == 0, r)
+            check(answer(dst) == want, dst)
+        r = Run("convert", DEMO, f"{d}/c.gguf", "--dtype", "bfp4")
+        check(r.refused(3, "bfp8", "GGUF does not have"), r)
+        r = Run("run", b, *ASK, "--dtype", "q8")
+        check(r.refused(3, "packed as q4"), r)
+
+
+@test
+def kept_weights_are_used():
+    with tempfile.TemporaryDirectory() as d:
+        src = f"{d}/m"
+        shutil.copytree(DEMO, src)
+        want = answer(src, "--packed-dir", f"{d}/p")
+        kept = list(pathlib.Path(d, "p/packed").glob("*.sluice"))
+        check(len(kept) == 1, kept)
+        stamp = kept[0].stat().st_mtime_ns
+        check(answer(src, "--packed-dir", f"{d}/p") == want)
+        check(kept[0].stat().st_mtime_ns == stamp, "packed again")
+        # Damaged at its end, which a start looks at.
+        data = bytearray(kept[0].read_bytes())
+        data[-1] ^= 1
+        kept[0].write_bytes(data)
+        r = Run("verify", str(kept[0]))
+        check(r.rc == 5 and r.out.startswith("BAD") and
+              "is damaged between bytes" in r.err, r)
+        r = Run("run", src, *ASK, "--packed-dir", f"{d}/p")
+        check(r.rc == 0 and r.out == want and "packed_again" in r.err, r)
+        # Another file in the folder: another receipt.
+        pathlib.Path(src, "note.txt").write_text("x")
+        check(answer(src, "--packed-dir", f"{d}/p") == want)
+        check(len(list(pathlib.Path(d, "p/packed").glob("*.sluice"))) == 1)
+        check(not list(pathlib.Path(d, "p").rglob("*.tmp")))
+
+
+@test
+def refusals():
+    with tempfile.TemporaryDirectory() as d:
+        check(Run("convert", DEMO).refused(2, "takes a model and the file"))
+        check(Run("convert", "nowhere", f"{d}/x.gguf").refused(4, "nowhere"))
+        check(Run("convert", DEMO, d).refused(2, "is a folder"))
+        check(Run("convert", DEMO, f"{d}/no/x.gguf").refused(4, "x.gguf"))
+        r = Run("convert", DEMO, f"{d}/x.gguf")
+        check(r.rc == 0, r)
+        check(Run("convert", f"{d}/x.gguf", f"{d}/x.gguf")
+              .refused(2, "the source itself"))
+        data = pathlib.Path(d, "x.gguf").read_bytes()
+        pathlib.Path(d, "cut.gguf").write_bytes(data[:-1000])
+        r = Run("verify", f"{d}/cut.gguf")
+        check(r.rc == 5 and "cut short" in r.err, r)
+        check(Run("run", f"{d}/cut.gguf", "x").refused(5, "cut short"))
+        pathlib.Path(d, "bad.sluice").write_bytes(b"SLUICEPK" + bytes(400))
+        check(Run("run", f"{d}/bad.sluice", "x").refused(3, "version 0"))
+        pathlib.Path(d, "f").write_text("x")
+        r = Run("run", DEMO, "x", "--packed-dir", f"{d}/f")
+        check(r.rc != 0 and "--weights copy" in r.err and not r.out, r)
+
+
+done()
