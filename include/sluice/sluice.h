@@ -114,10 +114,29 @@ struct sl_engine_info {
     uint32_t max_model_len; /* tokens */
     uint64_t weight_bytes;
     uint64_t kv_bytes, kv_pool_tokens, state_bytes; /* pool; per sequence */
+    bool prefix_cache; /* prefixes are kept */
     double load_s;
 };
 SL_API void sl_engine_info(const struct sl_engine *e,
                            struct sl_engine_info *out);
+
+/* What it does now and has done since it was opened, as of the newest step.
+ * Does not wait for the engine. Any thread. */
+#define SL_STATS_DRAFT 15 /* drafts of one round, at most */
+#define SL_STATS_ROWS 14  /* 1, 8, 16, 32, ... 16384 rows, and more */
+struct sl_engine_stats {
+    uint32_t n_run;                /* generations that run */
+    uint64_t kv_used, kv_total;    /* tokens of the pool, those kept included */
+    uint32_t n_state, n_state_max; /* recurrent states in use */
+    uint32_t n_kept;               /* prefixes that the cache holds */
+    uint64_t n_kept_used;          /* times that one was */
+    uint64_t n_preempt;
+    uint64_t n_step, n_row;
+    uint64_t step_rows[SL_STATS_ROWS]; /* steps by rows: at most 1, 8, 16, ... */
+    uint64_t n_round, n_draft, n_accept; /* verified rounds with drafts */
+    uint64_t accept_at[SL_STATS_DRAFT];  /* of them, drafts in this place */
+};
+SL_API void sl_engine_stats(struct sl_engine *e, struct sl_engine_stats *out);
 
 /* -------------------------------------------------------- a generation */
 

@@ -536,6 +536,8 @@ int sl_engine_open(struct sl_engine **out, const char *path,
     rc = load(e, path, err);
     e->load_s = sl_clock_s(t0, sl_clock_ns());
     if (!rc)
+        sl_engine_publish(e);
+    if (!rc)
         rc = sl_thread_start(&e->thread, engine_main, e, "the engine", err);
     e->started = rc == 0;
     if (rc)
@@ -603,6 +605,7 @@ void sl_engine_info(const struct sl_engine *e, struct sl_engine_info *out)
         .kv_bytes = e->mem->kv->bytes,
         .kv_pool_tokens = e->opts.kv_pool_tokens,
         .state_bytes = sl_rec_slot_bytes(&e->mem->rec->shape),
+        .prefix_cache = e->n_keep > 0,
         .load_s = e->load_s,
     };
 }

@@ -47,6 +47,7 @@ struct sl_engine {
     struct sl_cond work;          /* with mu: submitted, or stop */
     struct sl_gen_list submitted; /* guarded by mu */
     bool stop;                    /* guarded by mu */
+    struct sl_engine_stats told;  /* guarded by mu */
     struct sl_thread thread;
     bool started;
 
@@ -66,6 +67,7 @@ struct sl_engine {
     struct sl_cost cost;
     double score_s; /* of a prompt's row whose logits are wanted; 0: unknown */
     uint64_t n_step;
+    struct sl_engine_stats now; /* as the engine thread counts */
     bool drafts;        /* somebody may draft */
     bool uses_mtp;      /* the model's head among them */
     uint32_t max_depth; /* drafts of one sequence */
@@ -116,6 +118,12 @@ void sl_engine_draft(struct sl_engine *e);
 /* Time steps and passes before the first request, in the thread that opens
  * (engine/calibrate.c). */
 void sl_engine_calibrate(struct sl_engine *e);
+
+/* Count, and let others see (engine/stats.c). */
+void sl_engine_count_step(struct sl_engine *e, uint32_t n_row);
+void sl_engine_count_round(struct sl_engine *e, uint32_t n_draft,
+                           uint32_t n_accept);
+void sl_engine_publish(struct sl_engine *e);
 
 /* An encoder to use until it is given back; any thread. */
 int sl_engine_take_encoder(struct sl_encoder **out, struct sl_engine *e,

@@ -144,6 +144,7 @@ static void preempt_last(struct sl_engine *e)
 {
     struct sl_gen *g = e->run[--e->n_run];
 
+    e->now.n_preempt++;
     sl_draft_forget(g);
     sl_seq_close(&g->seq);
     sl_gen_list_insert(&e->waiting, g, true);
@@ -332,6 +333,7 @@ static void draw_rows(struct sl_engine *e, struct sl_gen *g, struct sl_part *p,
     }
     p->n_kept = p->firm + right;
     sl_speculate_learn(&e->spec, &g->guess, g->odds, p->tent, right);
+    sl_engine_count_round(e, p->tent, right);
     sl_lock(&g->mu);
     g->n_round++;
     g->n_drafted += p->tent;
@@ -433,14 +435,17 @@ void sl_engine_step(struct sl_engine *e)
 
     drop_cancelled(e);
     admit_waiting(e);
-    if (e->n_run == 0)
+    if (e->n_run == 0) {
+        sl_engine_publish(e);
         return;
+    }
     plan(e);
     context = build(e, &s);
     t0 = sl_clock_ns();
     sl_forward(e->model, &s);
     sl_cost_learn(&e->cost, s.n_row, context, sl_clock_s(t0, sl_clock_ns()));
     e->n_step++;
+    sl_engine_count_step(e, s.n_row);
     if (sl_engine_score(e))
         s.logits = sl_head(e->model, s.logit_row, s.n_logit);
     for (uint32_t i = 0; i < e->n_run; i++)
@@ -450,4 +455,5 @@ void sl_engine_step(struct sl_engine *e)
         guard(e, &s, context, sl_clock_s(t0, sl_clock_ns()));
     }
     settle(e, &err);
+    sl_engine_publish(e);
 }

@@ -83,16 +83,7 @@ static void load(struct sl_server *s, struct sl_exchange *x)
     sl_http_reply(x, 200, "application/json", text, (size_t)n);
 }
 
-static void metrics(struct sl_server *s, struct sl_exchange *x)
-{
-    uint32_t n = atomic_load_explicit(&s->n_place, memory_order_relaxed);
-    uint32_t run = (uint32_t)sl_min(n, s->max_seqs);
-
-    sl_buf_reset(&s->scratch);
-    sl_metrics_print(&s->scratch, &s->metrics, s->opts.name[0], run, n - run);
-    sl_http_reply(x, 200, "text/plain; version=0.0.4; charset=utf-8",
-                  s->scratch.p, s->scratch.len);
-}
+static void metrics(struct sl_server *s, struct sl_exchange *x);
 
 static void chat(struct sl_server *s, struct sl_exchange *x)
 {
@@ -146,6 +137,35 @@ static const struct route *find_route(const char *path)
             return &routes[i];
     }
     return NULL;
+}
+
+/* How the metrics call a route; the last is all that is none. */
+static size_t handler_of(const char *path)
+{
+    const struct route *r = find_route(path);
+
+    return r ? (size_t)(r - routes) : SL_N_HANDLER - 1;
+}
+
+static void metrics(struct sl_server *s, struct sl_exchange *x)
+{
+    uint32_t n = atomic_load_explicit(&s->n_place, memory_order_relaxed);
+    const char *handler[SL_N_HANDLER] = {NULL};
+    struct sl_metrics_more more = {.model = s->opts.name[0],
+                                   .handler = handler,
+                                   .prefix_cache = s->info.prefix_cache};
+
+    _Static_assert(SL_COUNTOF(routes) < SL_N_HANDLER, "each has a place");
+    for (size_t i = 0; i < SL_COUNTOF(routes); i++)
+        handler[i] = routes[i].path;
+    handler[SL_N_HANDLER - 1] = "none";
+    if (s->engine)
+        sl_engine_stats(s->engine, &more.engine);
+    more.n_waiting = n > more.engine.n_run ? n - more.engine.n_run : 0;
+    sl_buf_reset(&s->scratch);
+    sl_metrics_print(&s->scratch, &s->metrics, &more);
+    sl_http_reply(x, 200, "text/plain; version=0.0.4; charset=utf-8",
+                  s->scratch.p, s->scratch.len);
 }
 
 /* Is `method` a word of the list "GET, HEAD"? */
@@ -248,18 +268,19 @@ static void ended(void *ctx, const struct sl_exchange *x)
 {
     struct sl_server *s = ctx;
     bool whole = x->msg->state == SL_MESSAGE_DONE;
-    int digit = x->status / 100;
+    double spent = sl_clock_s(x->begun_ns, sl_clock_ns());
 
-    if (digit > 0 && digit < 6)
-        s->metrics.http[digit]++;
+    if (whole)
+        sl_metrics_http(&s->metrics, handler_of(x->path),
+                        sl_message_method(x->msg), x->is_gone ? 0 : x->status,
+                        spent);
     sl_log(SL_LOG_INFO,
            "http=%d method=%s path=%.200s peer=%s id=%s bytes=%llu ms=%.1f%s",
            x->is_gone ? 499 : x->status,
            whole ? sl_message_method(x->msg) : "-",
            x->path[0] ? x->path : "-", x->peer, x->id,
            (unsigned long long)x->n_sent,
-           sl_clock_s(x->begun_ns, sl_clock_ns()) * 1e3,
-           x->is_gone ? " gone=1" : "");
+           spent * 1e3, x->is_gone ? " gone=1" : "");
 }
 
 /* -------------------------------------------------------------------- loading */

@@ -80,7 +80,7 @@ static void dispose(struct sl_task *t)
 static void account(struct sl_task *t, enum sl_reason why)
 {
     struct sl_metrics *m = &t->s->metrics;
-    uint64_t n_prompt = 0, n_out = 0, n_cached = 0;
+    uint64_t n_prompt = 0, n_out = 0, n_cached = 0, most = 0;
     struct sl_gen_stats st;
 
     for (uint32_t i = 0; i < t->n_choice; i++) {
@@ -97,15 +97,23 @@ static void account(struct sl_task *t, enum sl_reason why)
             continue;
         sl_gen_stats(c->gen, &st);
         sl_metrics_observe(m, SL_H_QUEUE, st.queue_s);
-        m->draft_tokens += st.n_draft;
-        m->accepted_tokens += st.n_accept;
-        m->drafts += st.n_draft ? st.n_round : 0;
+        sl_metrics_observe(m, SL_H_INFERENCE, st.prefill_s + st.decode_s);
+        sl_metrics_observe(m, SL_H_PREFILL, st.prefill_s);
+        sl_metrics_observe(m, SL_H_DECODE, st.decode_s);
+        if (c->n_out > 1)
+            sl_metrics_observe(m, SL_H_TPOT, st.decode_s / (c->n_out - 1));
+        most = c->n_out > most ? c->n_out : most;
     }
     m->prompt_tokens += n_prompt;
     m->generation_tokens += n_out;
     m->cached_tokens += n_cached;
     sl_metrics_observe(m, SL_H_PROMPT, (double)n_prompt);
+    sl_metrics_observe(m, SL_H_COMPUTED, (double)(n_prompt - n_cached));
     sl_metrics_observe(m, SL_H_OUTPUT, (double)n_out);
+    sl_metrics_observe(m, SL_H_MAX_OUTPUT, (double)most);
+    if (t->q.max_tokens.has)
+        sl_metrics_observe(m, SL_H_MAX_TOKENS, (double)t->q.max_tokens.v);
+    sl_metrics_observe(m, SL_H_N, t->q.n.has ? (double)t->q.n.v : 1);
     sl_log(SL_LOG_INFO,
            "request=%s %s=%u prompt=%llu cached=%llu output=%llu seed=%llu%s",
            t->id, "n", t->n_choice, (unsigned long long)n_prompt,
@@ -148,6 +156,25 @@ static void end(struct sl_task *t)
     dispose(t);
 }
 
+/* When a piece came; one without tokens is only an end. */
+static void note_time(struct sl_choice *c, const struct sl_piece *p)
+{
+    struct sl_task *t = c->t;
+    uint64_t now = sl_clock_ns();
+
+    if (p->n_ids == 0)
+        return;
+    if (!t->first_ns) {
+        t->first_ns = now;
+        sl_metrics_observe(&t->s->metrics, SL_H_TTFT,
+                           sl_clock_s(t->x->begun_ns, now));
+    }
+    if (c->last_ns)
+        sl_metrics_observe(&t->s->metrics, SL_H_ITL,
+                           sl_clock_s(c->last_ns, now));
+    c->last_ns = now;
+}
+
 /* All that c has now. False when the task is over and must not be touched. */
 static bool poll_choice(struct sl_choice *c)
 {
@@ -163,6 +190,7 @@ static bool poll_choice(struct sl_choice *c)
         if (rc < 0 || p.finish == SL_FINISH_ERROR ||
             p.finish == SL_FINISH_CANCEL) {
             sl_log(SL_LOG_ERROR, "request=%s error=%s", t->id, err.msg);
+            t->s->metrics.corrupted += rc == SL_EFORMAT;
             fail(t, 500, "internal_error",
                  rc == SL_EFORMAT ? "the model's output cannot be used: no "
                                     "token may be drawn"
@@ -172,11 +200,7 @@ static bool poll_choice(struct sl_choice *c)
         }
         if (rc == 0)
             return true;
-        if (!t->first_ns) {
-            t->first_ns = sl_clock_ns();
-            sl_metrics_observe(&t->s->metrics, SL_H_TTFT,
-                               sl_clock_s(t->x->begun_ns, t->first_ns));
-        }
+        note_time(c, &p);
         sl_answer_piece(c, &p);
         c->ended = c->finish != NULL;
         t->n_ended += c->ended;

@@ -63,6 +63,7 @@ struct sl_choice {
     struct sl_buf lp[SL_N_LP], ids;
     uint32_t n_calls, n_text_off;
     uint32_t n_out, n_cached, n_reason;
+    uint64_t last_ns; /* the newest piece with tokens */
     struct sl_parse *parse; /* of a chat */
 };
 

@@ -197,13 +197,20 @@ bool sl_prefix_evict(struct sl_prefix *p)
     return true;
 }
 
+void sl_prefix_get_counts(const struct sl_prefix *p,
+                          struct sl_prefix_stats *out)
+{
+    *out = p->stats;
+    out->n_entry = p->n_entry;
+    out->bytes = 0;
+}
+
 void sl_prefix_get_stats(const struct sl_prefix *p,
                          struct sl_prefix_stats *out)
 {
     const struct sl_kv *kv = p->mem->kv;
 
-    *out = p->stats;
-    out->n_entry = p->n_entry;
+    sl_prefix_get_counts(p, out);
     out->bytes = p->n_entry * sl_rec_slot_bytes(&p->mem->rec->shape);
     for (uint32_t i = 0; i < p->n_entry; i++)
         for (uint32_t k = 0; k < p->entry[i].seq->n_page; k++)

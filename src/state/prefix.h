@@ -57,5 +57,8 @@ bool sl_prefix_evict(struct sl_prefix *p);
 
 void sl_prefix_get_stats(const struct sl_prefix *p,
                          struct sl_prefix_stats *out);
+/* The same without bytes, which take a walk over all pages. */
+void sl_prefix_get_counts(const struct sl_prefix *p,
+                          struct sl_prefix_stats *out);
 
 #endif

@@ -325,13 +325,72 @@ def many_at_once():
     check(got == want, (got, want))
 
 
+NAMES = """num_requests_running num_requests_waiting
+num_requests_waiting_by_reason kv_cache_usage_perc num_preemptions_total
+request_success_total prefix_cache_queries_total prefix_cache_hits_total
+prompt_tokens_total generation_tokens_total prompt_tokens_cached_total
+prompt_tokens_by_source_total corrupted_requests_total cache_config_info
+time_to_first_token_seconds inter_token_latency_seconds
+request_time_per_output_token_seconds e2e_request_latency_seconds
+request_queue_time_seconds request_inference_time_seconds
+request_prefill_time_seconds request_decode_time_seconds request_prompt_tokens
+request_generation_tokens request_max_num_generation_tokens
+request_params_max_tokens request_params_n iteration_tokens_total
+request_prefill_kv_computed_tokens spec_decode_num_drafts_total
+spec_decode_num_draft_tokens_total spec_decode_num_accepted_tokens_total
+spec_decode_num_accepted_tokens_per_pos_total""".split()
+
+
+def scrape():
+    """All series, after what a strict parser would refuse."""
+    _, data = S.ask("GET", "/metrics", headers={})
+    series, types = {}, {}
+    for s in data.decode().splitlines():
+        if s.startswith("# "):
+            m = re.match(r"^# (HELP|TYPE) ([a-z0-9_:]+) (.+)$", s)
+            check(m, s)
+            if m[1] == "TYPE":
+                check(m[2] not in types, s)
+                types[m[2]] = m[3]
+            continue
+        m = re.match(r"^([a-z0-9_:]+)(\{[^}]*\})? (\S+)$", s)
+        check(m and m[1] + (m[2] or "") not in series, s)
+        family = re.sub("_(bucket|sum|count)$", "", m[1])
+        check(m[1] in types or types.get(family) == "histogram", s)
+        series[m[1] + (m[2] or "")] = float(m[3])
+    return series, types
+
+
 @test
 def metrics():
-    check(S.metric("vllm:prompt_tokens_total") > 0)
-    check(S.metric("vllm:generation_tokens_total") > 0)
-    _, data = S.ask("GET", "/metrics", headers={})
-    for s in data.decode().splitlines():
-        check(re.match(r"^(# (HELP|TYPE) \S+ .+|[a-z0-9_:]+(\{.*\})? \S+)$", s), s)
+    before, types = scrape()
+    for name in NAMES:
+        check("vllm:" + name in types, name)
+    for name in ("http_requests_total", "http_request_duration_seconds"):
+        check(name in types, name)
+    S.post(P, text(max_tokens=20, ignore_eos=True, n=2))
+    after, _ = scrape()
+    gauges = {n for n, t in types.items() if t == "gauge"}
+    for k, v in before.items():
+        check(k.split("{")[0] in gauges or after[k] >= v, k)
+    l = '{model_name="org/tiny",engine="0"}'
+
+    def grew(name, by):
+        check(after[name] - before.get(name, 0) == by, name)
+
+    grew("vllm:generation_tokens_total" + l, 40)
+    grew("vllm:request_params_n_sum" + l, 2)
+    grew("vllm:request_time_per_output_token_seconds_count" + l, 2)
+    grew('http_requests_total{handler="/completions",method="POST",'
+         'status="2xx"}', 1)
+    check(after["vllm:inter_token_latency_seconds_count" + l] >
+          before["vllm:inter_token_latency_seconds_count" + l], "gaps")
+    check(0 < after["vllm:kv_cache_usage_perc" + l] < 1, "what is kept")
+    check(after["sluice:rows_total" + l] > before["sluice:rows_total" + l])
+    for k, v in after.items():
+        m = re.match(r"(.*)_bucket\{(.*),le=\"\+Inf\"\}", k)
+        if m:
+            check(after[f"{m[1]}_count{{{m[2]}}}"] == v, k)
 
 
 @test

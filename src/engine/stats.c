@@ -1,0 +1,55 @@
+/* engine/stats.c - what the engine tells of itself
+ *
+ * The engine thread counts for itself and publishes a copy once a step, so that
+ * whoever asks waits for no step, and no counter is seen to fall.
+ */
+#include "engine/gen.h"
+
+_Static_assert(SL_STATS_DRAFT >= SL_MAX_DRAFT, "every draft has a counter");
+
+void sl_engine_count_step(struct sl_engine *e, uint32_t n_row)
+{
+    uint32_t i = 0;
+
+    /* Borders 1, 8, 16, 32, ... */
+    while (i + 1 < SL_STATS_ROWS && n_row > (i == 0 ? 1u : 4u << i))
+        i++;
+    e->now.step_rows[i]++;
+    e->now.n_step++;
+    e->now.n_row += n_row;
+}
+
+void sl_engine_count_round(struct sl_engine *e, uint32_t n_draft,
+                           uint32_t n_accept)
+{
+    e->now.n_round += n_draft > 0;
+    e->now.n_draft += n_draft;
+    e->now.n_accept += n_accept;
+    for (uint32_t i = 0; i < n_accept; i++)
+        e->now.accept_at[i]++;
+}
+
+void sl_engine_publish(struct sl_engine *e)
+{
+    const struct sl_kv *kv = e->mem->kv;
+    struct sl_prefix_stats p;
+
+    sl_prefix_get_counts(e->prefix, &p);
+    e->now.n_run = e->n_run;
+    e->now.kv_total = (uint64_t)kv->n_page * SL_KV_PAGE;
+    e->now.kv_used = (uint64_t)(kv->n_page - kv->n_free) * SL_KV_PAGE;
+    e->now.n_state = e->mem->rec->n_slot - e->mem->rec->n_free;
+    e->now.n_state_max = e->mem->rec->n_slot;
+    e->now.n_kept = p.n_entry;
+    e->now.n_kept_used = p.n_hit;
+    sl_lock(&e->mu);
+    e->told = e->now;
+    sl_unlock(&e->mu);
+}
+
+void sl_engine_stats(struct sl_engine *e, struct sl_engine_stats *out)
+{
+    sl_lock(&e->mu);
+    *out = e->told;
+    sl_unlock(&e->mu);
+}
