@@ -140,6 +140,23 @@ SL_API void sl_engine_stats(struct sl_engine *e, struct sl_engine_stats *out);
 
 /* -------------------------------------------------------- a generation */
 
+/* What an answer must look like. Tokens that cannot lead there are not drawn,
+ * and the answer ends with SL_FINISH_STOP when it is whole and nothing can
+ * follow; it is not whole when it ends with SL_FINISH_LENGTH. */
+enum sl_shape_kind {
+    SL_SHAPE_FREE,
+    SL_SHAPE_SCHEMA,  /* JSON that is valid under this JSON schema */
+    SL_SHAPE_REGEX,   /* what this pattern matches, from end to end */
+    SL_SHAPE_CHOICE,  /* one of the strings in this JSON array */
+    SL_SHAPE_GRAMMAR, /* what the rule root of this grammar matches; GBNF */
+    SL_SHAPE_CALLS,   /* calls of tools as the model writes them. A JSON object:
+                         "tools", an array; "name", the one that is called;
+                         "must", false: other text is an answer, too; "many",
+                         more than one call; "content", the schema of that
+                         other text; "hermes", calls are JSON objects. All but
+                         tools may be left out; then they are null or false */
+};
+
 struct sl_gen_opts {
     /* The prompt: token ids, or text, or messages. Exactly one is set. All are
      * copied by sl_gen_submit. */
@@ -188,6 +205,13 @@ struct sl_gen_opts {
                          that run the highest gives way first */
     bool no_cache;       /* read the whole prompt, whatever is known of it */
     uint64_t cache_salt; /* prompts of different salts share nothing */
+
+    enum sl_shape_kind shape;
+    const char *shape_text; /* copied by sl_gen_submit; SL_EARG and SL_EUNSUP
+                               name what it does not understand */
+    size_t n_shape_text;
+    bool shape_after_think; /* the prompt leaves reasoning open: the shape
+                               begins behind "</think>", which comes */
 
     /* Called from the engine thread when a piece is ready or the generation
      * has ended, at most once per piece; must not block and must not call into

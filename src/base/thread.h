@@ -15,6 +15,7 @@ enum sl_rank {
     SL_RANK_ENGINE = 1, /* the list of submitted generations */
     SL_RANK_GEN,        /* the pieces of one generation */
     SL_RANK_ENCODER,    /* the idle encoders */
+    SL_RANK_SHAPE,      /* the shapes that are kept */
     SL_RANK_WORK,       /* jobs of the server, to do and done */
 };
 

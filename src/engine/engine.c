@@ -507,6 +507,8 @@ static int load(struct sl_engine *e, const char *path, struct sl_err *err)
     if (!rc && e->tok)
         e->n_vocab =
             (uint32_t)sl_min(e->n_vocab, sl_tokenizer_n_ids(e->tok));
+    if (!rc && e->tok)
+        rc = sl_shapes_open(&e->shapes, e->tok, e->n_vocab, err);
     if (!rc)
         rc = open_drafters(e, err);
     if (!rc)
@@ -568,6 +570,7 @@ void sl_engine_close(struct sl_engine **pe)
     sl_prefix_close(&e->prefix);
     sl_memory_close(&e->mem);
     sl_chat_close(&e->chat);
+    sl_shapes_close(&e->shapes);
     sl_tokenizer_close(&e->tok);
     sl_weights_close(&e->weights);
     sl_pool_close(&e->pool);

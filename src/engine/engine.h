@@ -9,6 +9,7 @@
 #define SL_ENGINE_ENGINE_H
 
 #include "base/thread.h"
+#include "engine/shape.h"
 #include "engine/speculate.h"
 #include "model/qwen35.h"
 #include "sample/sample.h"
@@ -37,6 +38,7 @@ struct sl_engine {
     struct sl_weights *weights;
     struct sl_tokenizer *tok; /* NULL with dummy weights and no files */
     struct sl_chat *chat;     /* NULL without a template */
+    struct sl_shapes *shapes; /* NULL without a tokenizer */
     struct sl_defaults defaults;
     uint32_t n_vocab; /* ids that can be drawn */
     uint32_t n_keep;  /* prefixes that the cache holds at most */

@@ -44,14 +44,14 @@ static void put_id(struct sl_gen *g, const struct sl_draw *d)
 
 /* Why the generation ends with this token, or NONE. */
 static enum sl_finish finish_of(struct sl_gen *g, const struct sl_draw *d,
-                                bool stopped)
+                                bool stopped, bool whole)
 {
     if (stopped)
         g->stop_text = (int32_t)g->stopper.hit;
     for (uint32_t i = 0; !stopped && i < g->n_stop_ids; i++)
         if (g->end_ids[i] == d->id)
             g->stop_id = d->id;
-    if (stopped || is_end(g, d->id))
+    if (stopped || whole || is_end(g, d->id))
         return SL_FINISH_STOP;
     return g->n_out == g->max_out ? SL_FINISH_LENGTH : SL_FINISH_NONE;
 }
@@ -99,10 +99,25 @@ static void count_thought(struct sl_gen *g, int32_t id)
     }
 }
 
+/* The newest token goes into the shape of the answer. True: that is whole, and
+ * nothing can follow. */
+static bool put_shape(struct sl_gen *g, int32_t id)
+{
+    struct sl_shaping *x = &g->shaping;
+    bool whole;
+
+    if (!x->m || is_end(g, id))
+        return false;
+    whole = sl_shaping_put(x, g->e->tok, id);
+    g->sample.never_end = x->waits;
+    g->sample.shape = x->waits ? NULL : x->m;
+    return whole;
+}
+
 enum sl_finish sl_gen_put(struct sl_gen *g, const struct sl_draw *d,
                           struct sl_err *err)
 {
-    bool stopped;
+    bool stopped, whole;
     enum sl_finish why;
     int rc = sl_history_push(g->hist, &d->id, 1, true, err);
 
@@ -112,10 +127,11 @@ enum sl_finish sl_gen_put(struct sl_gen *g, const struct sl_draw *d,
         return SL_FINISH_ERROR;
     g->tok[g->n_known++] = d->id;
     count_thought(g, d->id);
+    whole = put_shape(g, d->id);
     sl_lock(&g->mu);
     stopped = put_text(g);
     put_id(g, d);
-    why = finish_of(g, d, stopped);
+    why = finish_of(g, d, stopped, whole);
     if (why == SL_FINISH_NONE)
         sl_cond_wake_all(&g->ready);
     sl_unlock(&g->mu);
@@ -132,6 +148,7 @@ void sl_gen_end(struct sl_gen *g, enum sl_finish why, const struct sl_err *err)
     void *ctx = g->wake_ctx;
 
     sl_seq_close(&g->seq);
+    sl_shaping_stop(&g->shaping);
     sl_lock(&g->mu);
     if (!sl_stop_feed(&g->stopper, &g->fresh, &g->back.text))
         sl_stop_flush(&g->stopper, &g->back.text);

@@ -93,6 +93,7 @@ struct sl_gen {
     struct sl_detok detok;
     struct sl_stop stopper;
     struct sl_buf fresh; /* text of the newest token */
+    struct sl_shaping shaping;
 
     struct sl_mutex mu;
     struct sl_cond ready;

@@ -279,6 +279,10 @@ static int set_sampling(struct sl_gen *g, const struct sl_gen_opts *o,
         rc = set_bad_words(g, o, err);
     if (!rc)
         rc = sl_sample_opts_check(s, g->e->n_vocab, err);
+    if (!rc)
+        rc = sl_shaping_open(&g->shaping, g->e->shapes, o, err);
+    s->never_end = g->shaping.waits;
+    s->shape = g->shaping.waits ? NULL : g->shaping.m;
     return rc;
 }
 
@@ -362,6 +366,7 @@ void sl_gen_free(struct sl_gen *g)
 {
     sl_seq_close(&g->seq);
     sl_history_close(&g->hist);
+    sl_shaping_close(&g->shaping);
     sl_stop_deinit(&g->stopper);
     sl_buf_deinit(&g->fresh);
     pieces_deinit(&g->front);

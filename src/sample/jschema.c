@@ -53,7 +53,7 @@ struct sl_jschema {
     json_t *root; /* borrowed */
     json_t *made; /* owned: an array of the schemas that were joined */
     struct part *part;
-    size_t n_part, n_defined;
+    size_t n_part, cap_part, n_defined;
     uint32_t shared[N_SHARED]; /* rule and one; 0: not made */
     uint32_t n_joined;
 };
@@ -1124,6 +1124,13 @@ static uint32_t part_rule(struct sl_jschema *j, json_t *schema,
                                "the schema has more than %d parts; make it "
                                "simpler",
                                SL_JSCHEMA_MAX_PARTS);
+    if (j->n_part == j->cap_part) {
+        size_t cap = j->cap_part ? j->cap_part * 2 : 16;
+
+        if (sl_mem_resize(&j->part, cap, sizeof(*j->part), "a schema", NULL))
+            return sl_grammar_fail(j->g, SL_ENOMEM, "no memory for a schema");
+        j->cap_part = cap;
+    }
     p = &j->part[j->n_part++];
     p->schema = schema;
     snprintf(p->path, sizeof(p->path), "%s", path);
@@ -1239,9 +1246,7 @@ int sl_jschema_open(struct sl_jschema **out, struct sl_grammar *g, json_t *root,
     j->g = g;
     j->root = root;
     j->made = json_array();
-    rc = sl_mem_alloc(&j->part, SL_JSCHEMA_MAX_PARTS, sizeof(*j->part),
-                      "a schema", err);
-    if (!rc && !j->made)
+    if (!j->made)
         rc = sl_fail(err, SL_ENOMEM, "no memory is left for a schema");
     if (rc)
         sl_jschema_close(&j);

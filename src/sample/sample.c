@@ -5,6 +5,7 @@
  * generated, "seen" is prompt or generated; the tentative tokens of a draw
  * count as generated.
  *
+ *     shape           z = -inf for what the grammar does not allow here
  *     allowed ids     z = -inf for all others
  *     bad words       z = -inf for the last token of a sequence whose others
  *                     are the last generated tokens (as in vLLM the prompt does
@@ -39,6 +40,12 @@
  * the tokens that can be in it. Edits touch the tokens they name, but allowed
  * ids, which rewrite the row.
  *
+ * The mask of a shape is applied last of the edits, which makes no difference
+ * (an edit never raises -inf), so that it can be applied by halves: mostly the
+ * likeliest tokens are all allowed, and nothing else matters. So a few rounds
+ * ask about these alone, mask those that are not allowed, and look again; only
+ * then the mask of the whole vocabulary is made. The draw is the same.
+ *
  * All work space is taken at _open; a draw allocates nothing. The result
  * depends on nothing that an earlier draw left there.
  */
@@ -52,6 +59,7 @@
 #include "sample/history.h"
 #include "sample/philox.h"
 #include "sample/rank.h"
+#include "sample/shape.h"
 #include "sample/weigh.h"
 
 #define MIN_TEMP 0.01f       /* vLLM's */
@@ -65,6 +73,11 @@
  * any values. */
 #define TAIL_PARTS 1024
 #define TAIL_STEP 16
+
+/* Rounds in which the likeliest tokens alone are held against a shape, and how
+ * many they may be; chosen, not measured. */
+#define SHAPE_ROUNDS 4
+#define SHAPE_TOP 64
 
 /* What the last draw drew from, for sl_sampler_prob. */
 enum shape { SHAPE_NONE, SHAPE_POINT, SHAPE_LIST, SHAPE_ARRAY };
@@ -316,7 +329,7 @@ static void edit_bad_words(const struct job *j)
 
 static void edit_min_tokens(const struct job *j)
 {
-    if (n_generated(j) >= j->o->min_tokens)
+    if (n_generated(j) >= j->o->min_tokens && !j->o->never_end)
         return;
     for (uint32_t i = 0; i < j->o->n_end; i++)
         mask(j, j->o->end[i]);
@@ -407,6 +420,96 @@ static void list_top(struct sl_sampler *s, const float *z, size_t k)
     sl_rank_collect(&s->list, z, s->max, s->n_vocab, least);
     sl_rank_keep(&s->list, sl_rank_cut(&s->rank, s->list.z, NULL, s->list.n, k),
                  false);
+}
+
+/* ------------------------------------------------------------------ shapes */
+
+static bool is_end(const struct job *j, int32_t id)
+{
+    for (uint32_t i = 0; i < j->o->n_end; i++)
+        if (j->o->end[i] == id)
+            return true;
+    return false;
+}
+
+static bool fits(const struct job *j, int32_t id)
+{
+    return sl_matcher_allows(j->o->shape, id) ||
+           (sl_matcher_can_end(j->o->shape) && is_end(j, id));
+}
+
+/* Is the largest logit one that fits? A few of those that do not are masked. */
+static bool fit_largest(const struct job *j)
+{
+    float max;
+
+    for (int r = 0; r < SHAPE_ROUNDS; r++) {
+        int32_t id =
+            (int32_t)j->s->kern->argmax(&max, j->z, j->s->n_vocab);
+
+        if (!(max > -INFINITY) || fits(j, id))
+            return true;
+        mask(j, id);
+    }
+    return false;
+}
+
+/* The same for the first top_k of the order, all of them. */
+static bool fit_top(const struct job *j)
+{
+    for (int r = 0; r < SHAPE_ROUNDS; r++) {
+        const struct sl_list *l = &j->s->list;
+        bool all = true;
+
+        (void)find_max(j->s, j->z, j->s->n_vocab);
+        list_top(j->s, j->z, (size_t)j->o->top_k);
+        for (size_t i = 0; i < l->n; i++) {
+            if (fits(j, l->id[i]))
+                continue;
+            all = false;
+            mask(j, l->id[i]);
+        }
+        if (all)
+            return true;
+    }
+    return false;
+}
+
+static int mask_all(const struct job *j, struct sl_err *err)
+{
+    const uint64_t *bit = NULL;
+    uint32_t n_end = (uint32_t)sl_min(j->o->n_end, j->s->n_vocab);
+    float *keep = j->s->w;
+    int rc = sl_matcher_mask(j->o->shape, &bit, err);
+
+    if (rc)
+        return rc;
+    for (uint32_t i = 0; i < n_end; i++) {
+        const float *z = logit(j, j->o->end[i]);
+
+        keep[i] = z ? *z : -INFINITY;
+    }
+    for (size_t i = 0; i < j->s->n_vocab; i++)
+        if (!(bit[i / 64] >> i % 64 & 1))
+            j->z[i] = -INFINITY;
+    for (uint32_t i = 0; sl_matcher_can_end(j->o->shape) && i < n_end; i++) {
+        float *z = logit(j, j->o->end[i]);
+
+        if (z)
+            *z = keep[i];
+    }
+    return 0;
+}
+
+static int edit_shape(const struct job *j, struct sl_err *err)
+{
+    if (!j->o->shape)
+        return 0;
+    if (j->o->temperature > 0
+            ? j->o->top_k > 0 && j->o->top_k <= SHAPE_TOP && fit_top(j)
+            : fit_largest(j))
+        return 0;
+    return mask_all(j, err);
 }
 
 /* Drop what has no weight; the weights are in list.w. Mostly all have. */
@@ -549,6 +652,7 @@ int sl_sampler_draw(struct sl_sampler *s, struct sl_draw *out, float *logits,
     bool want = o->want_logprob || o->n_logprob > 0;
     struct sl_draw d = {.id = -1};
     float max, base = 0, log_sum = 0;
+    int rc;
 
     s->shape = SHAPE_NONE;
     if (want)
@@ -558,6 +662,9 @@ int sl_sampler_draw(struct sl_sampler *s, struct sl_draw *out, float *logits,
     edit_min_tokens(&j);
     edit_bias(&j);
     edit_penalties(&j);
+    rc = edit_shape(&j, err);
+    if (rc)
+        return rc;
 
     if (o->temperature > 0)
         max = find_max(s, logits, s->n_vocab);

@@ -2,8 +2,8 @@
  *
  * The draw at a position is a function of the logits, the options, the tokens
  * before it, the seed and the position, and of nothing else (D4). The order of
- * operations is vLLM's (serving.md 2.2): allowed ids, bad words, min_tokens,
- * logit bias, penalties, temperature, min-p, top-k, top-p, draw. Formulas are
+ * operations is vLLM's (serving.md 2.2): shape, allowed ids, bad words,
+ * min_tokens, logit bias, penalties, temperature, min-p, top-k, top-p, draw. Formulas are
  * in sample.c.
  *
  * Engine thread only. Nothing here allocates after the _open calls.
@@ -13,6 +13,8 @@
 
 #include "base/err.h"
 #include "kern/kern.h"
+
+struct sl_matcher;
 
 struct sl_bias {
     int32_t id;
@@ -44,6 +46,10 @@ struct sl_sample_opts {
     uint32_t min_tokens; /* end ids are masked until so many are generated */
     const int32_t *end;  /* ids that end the sequence */
     uint32_t n_end;
+    bool never_end; /* end ids are masked whatever min_tokens says */
+    struct sl_matcher *shape; /* NULL: free. It is where the text in front of
+                                 the draw is; end ids may come where it may
+                                 end (shape.h) */
     uint32_t n_logprob; /* alternatives wanted with raw log-probabilities */
     bool want_logprob;
 };

@@ -329,11 +329,35 @@ static int open_parser(struct sl_task *t, struct sl_choice *c)
     o.start = t->start;
     o.reasoning = true;
     o.style = SL_PARSE_NO_TOOLS;
-    if (t->q.tools && !(t->q.tool_choice && !strcmp(t->q.tool_choice, "none")))
+    if (t->q.tools && !(t->q.form.tool_choice &&
+                        !strcmp(t->q.form.tool_choice, "none")))
         (void)sl_parse_style_find(t->s->opts.tool_parser, &o.style);
     o.tools = t->q.tools;
     rc = sl_parse_open(&c->parse, &o, &err);
     return rc ? failed(t, rc, NULL, "tools", &err) : 0;
+}
+
+/* The shape of the answers, for all choices. */
+static int make_shape(struct sl_task *t)
+{
+    enum sl_parse_style style = SL_PARSE_NO_TOOLS;
+
+    (void)sl_parse_style_find(t->s->opts.tool_parser, &style);
+    if (sl_form_must_call(&t->q.form) && style == SL_PARSE_NO_TOOLS)
+        return sl_refuse(&t->refusal, 400, "invalid_value", "tool_choice",
+                         "tool_choice forces a call, and this server does not "
+                         "look for calls; start it with --tool-call-parser "
+                         "qwen3_coder");
+    return sl_form_shape(&t->shape, &t->q.form, t->q.tools,
+                         !t->q.parallel_tool_calls.has ||
+                             t->q.parallel_tool_calls.v,
+                         style == SL_PARSE_QWEN3_HERMES, &t->refusal);
+}
+
+/* The field to blame for a shape that is not understood. */
+static const char *form_field(const struct sl_task *t)
+{
+    return t->q.form.field ? t->q.form.field : "tools";
 }
 
 static int submit(struct sl_task *t, struct sl_choice *c, uint64_t seed)
@@ -352,6 +376,11 @@ static int submit(struct sl_task *t, struct sl_choice *c, uint64_t seed)
         o.has_seed = true; /* one for all choices; they differ by index */
         o.seed = seed;
     }
+    o.shape = t->shape.kind;
+    o.shape_text = t->shape.text;
+    o.n_shape_text = t->shape.len;
+    o.shape_after_think =
+        t->kind == SL_REQUEST_CHAT && t->start == SL_PARSE_THINK_OPEN;
     o.ids = p->p;
     o.n_ids = p->n;
     o.choice = c->index % (uint32_t)(t->q.n.has ? t->q.n.v : 1);
@@ -359,7 +388,12 @@ static int submit(struct sl_task *t, struct sl_choice *c, uint64_t seed)
     o.wake = on_wake;
     o.wake_ctx = c;
     rc = sl_gen_submit(&c->gen, t->s->engine, &o, &err);
-    return rc ? failed(t, rc, "invalid_value", NULL, &err) : 0;
+    /* What else could be wrong was looked at before. */
+    if (o.shape)
+        rc = sl_wrap(&err, rc, "%s", form_field(t));
+    return rc ? failed(t, rc, "invalid_value",
+                       o.shape ? form_field(t) : NULL, &err)
+              : 0;
 }
 
 /* Nothing is generated, and nothing has to be read either. */
@@ -426,5 +460,6 @@ void sl_task_prepare(struct sl_job *j)
         check_ids(t, t->q.allowed_ids, t->q.n_allowed, "allowed_token_ids") ||
         make_prompts(t) || check_fit(t))
         return;
-    (void)make_choices(t);
+    if (!make_shape(t))
+        (void)make_choices(t);
 }

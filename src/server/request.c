@@ -456,23 +456,6 @@ static int tools(struct sl_request *q, const json_t *v, struct sl_refusal *r)
     return 0;
 }
 
-static int tool_choice(struct sl_request *q, const json_t *v,
-                       struct sl_refusal *r)
-{
-    const char *s = json_string_value(v);
-
-    if (s && (!strcmp(s, "none") || !strcmp(s, "auto"))) {
-        q->tool_choice = s;
-        return 0;
-    }
-    if (json_is_object(v) || (s && !strcmp(s, "required")))
-        return sl_refuse(r, 400, "invalid_value", "tool_choice",
-                         "this version cannot force a tool call yet; use "
-                         "tool_choice auto or none");
-    return wrong_value(r, v, "tool_choice",
-                       "it must be none, auto, required or a function");
-}
-
 static int effort(struct sl_request *q, const json_t *v, struct sl_refusal *r)
 {
     static const char *const word[] = {"none", "minimal", "low", "medium",
@@ -508,29 +491,13 @@ static int template_kwargs(struct sl_request *q, const json_t *v,
                : wrong_type(r, v, "chat_template_kwargs", "an object");
 }
 
-static int response_format(struct sl_request *q, const json_t *v,
-                           struct sl_refusal *r)
-{
-    const char *type = json_string_value(json_object_get(v, "type"));
-
-    (void)q;
-    if (!type)
-        return wrong_type(r, v, "response_format", "an object with a type");
-    if (!strcmp(type, "text"))
-        return 0;
-    return sl_refuse(r, 400, "invalid_value", "response_format",
-                     "this version cannot constrain the answer to the format "
-                     "'%.60s' yet; leave response_format out",
-                     type);
-}
-
 /* ------------------------------------------------------------------ the table */
 
 #define C SL_REQUEST_CHAT
 #define P SL_REQUEST_COMPLETION
 #define CP (C | P)
 
-enum type { INT, NUM, BOOL, STR, SPECIAL, SORRY };
+enum type { INT, NUM, BOOL, STR, SPECIAL, FORM, SORRY };
 
 struct field {
     const char *name;
@@ -540,13 +507,15 @@ struct field {
     double lo, hi;
     field_fn *fn;    /* SPECIAL */
     const char *say; /* SORRY: why not */
+    sl_form_fn *form; /* FORM */
 };
 
 #define AT(m) offsetof(struct sl_request, m)
 #define PLAIN(name, on, type, member, lo, hi)                                  \
-    {name, on, type, AT(member), lo, hi, NULL, NULL}
-#define OWN(name, on, fn) {name, on, SPECIAL, 0, 0, 0, fn, NULL}
-#define NOT_YET(name, on, say) {name, on, SORRY, 0, 0, 0, NULL, say}
+    {name, on, type, AT(member), lo, hi, NULL, NULL, NULL}
+#define OWN(name, on, fn) {name, on, SPECIAL, 0, 0, 0, fn, NULL, NULL}
+#define NOT_YET(name, on, say) {name, on, SORRY, 0, 0, 0, NULL, say, NULL}
+#define SHAPE(name, on, form) {name, on, FORM, 0, 0, 0, NULL, NULL, form}
 
 /* In this order: stream before stream_options. */
 static const struct field fields[] = {
@@ -603,7 +572,7 @@ static const struct field fields[] = {
     OWN("prompt", P, prompt),
     OWN("messages", C, messages),
     OWN("tools", C, tools),
-    OWN("tool_choice", C, tool_choice),
+    SHAPE("tool_choice", C, sl_form_tool_choice),
     OWN("reasoning_effort", C, effort),
     OWN("reasoning", C, reasoning),
     OWN("chat_template_kwargs", C, template_kwargs),
@@ -612,12 +581,14 @@ static const struct field fields[] = {
     PLAIN("enable_thinking", C, BOOL, enable_thinking, 0, 0),
     PLAIN("add_generation_prompt", C, BOOL, add_generation_prompt, 0, 0),
     PLAIN("continue_final_message", C, BOOL, continue_final_message, 0, 0),
-    OWN("response_format", CP, response_format),
-    NOT_YET("structured_outputs", CP, "this version cannot constrain answers"),
-    NOT_YET("guided_json", CP, "this version cannot constrain answers"),
-    NOT_YET("guided_regex", CP, "this version cannot constrain answers"),
-    NOT_YET("guided_choice", CP, "this version cannot constrain answers"),
-    NOT_YET("guided_grammar", CP, "this version cannot constrain answers"),
+    SHAPE("response_format", CP, sl_form_response_format),
+    SHAPE("structured_outputs", CP, sl_form_structured),
+    SHAPE("guided_json", CP, sl_form_guided_json),
+    SHAPE("guided_regex", CP, sl_form_guided_regex),
+    SHAPE("guided_choice", CP, sl_form_guided_choice),
+    SHAPE("guided_grammar", CP, sl_form_guided_grammar),
+    SHAPE("json_schema", CP, sl_form_json_schema),
+    SHAPE("grammar", CP, sl_form_grammar),
     NOT_YET("logits_processors", CP, "this server runs no code of clients"),
     NOT_YET("logprob_token_ids", CP, "use logprobs"),
     NOT_YET("repetition_detection", CP, "this version does not look for it"),
@@ -659,6 +630,8 @@ static int read_field(struct sl_request *q, const struct field *f,
         return 0;
     case SPECIAL:
         return f->fn(q, v, r);
+    case FORM:
+        return f->form(&q->form, v, r);
     case SORRY:
         break;
     }
@@ -725,9 +698,8 @@ static int check_chat(struct sl_request *q, struct sl_refusal *r)
         return sl_refuse(r, 400, "invalid_value", "echo",
                          "echo repeats the prompt of a completion; a chat has "
                          "it already, leave it out");
-    if (!q->tools && q->tool_choice && strcmp(q->tool_choice, "none"))
-        return sl_refuse(r, 400, "invalid_value", "tool_choice",
-                         "tool_choice is given without tools");
+    if (sl_form_check(&q->form, q->tools, r))
+        return -1;
     if (q->continue_final_message.v &&
         (!q->add_generation_prompt.has || q->add_generation_prompt.v))
         return sl_refuse(r, 400, "invalid_value", "continue_final_message",
@@ -777,6 +749,7 @@ int sl_request_init(struct sl_request *q, enum sl_request_kind kind,
 
 void sl_request_deinit(struct sl_request *q)
 {
+    sl_form_deinit(&q->form);
     sl_mem_free(q->stop_ids);
     sl_mem_free(q->allowed_ids);
     sl_mem_free(q->bad_words);

@@ -14,6 +14,7 @@
 #include <jansson.h>
 
 #include "server/error.h"
+#include "server/form.h"
 
 #define SL_MAX_CHOICES 128 /* the JavaScript client throws above that */
 #define SL_MAX_TOP 20
@@ -82,7 +83,7 @@ struct sl_request {
     uint32_t n_prompt;
 
     json_t *messages, *tools; /* of a chat */
-    const char *tool_choice;  /* NULL: not given; "auto", "none" */
+    struct sl_form form;      /* of the answer */
     const char *effort;       /* reasoning_effort, or NULL */
     json_t *kwargs;           /* owned: all that the template is given */
 };

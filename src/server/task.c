@@ -43,6 +43,7 @@ static void dispose_run(struct sl_job *j)
     sl_mem_free(t->prompt);
     sl_mem_free(t->echo);
     sl_mem_free(t->echo_len);
+    sl_mem_free(t->shape.text);
     sl_mem_free(t->choice);
     if (t->parsed)
         sl_request_deinit(&t->q);

@@ -92,6 +92,7 @@ struct sl_task {
     char **echo; /* [n_prompt] text of the prompts, when asked for */
     size_t *echo_len;
     enum sl_parse_start start; /* of a chat */
+    struct sl_form_shape shape; /* of the answers */
     struct sl_choice *choice;  /* [n_choice] */
     uint32_t n_choice, n_ended;
     uint64_t first_ns; /* the first piece */
