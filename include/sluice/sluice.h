@@ -58,6 +58,12 @@ enum sl_draft_by {
     SL_DRAFTER_NONE
 };
 
+/* Which drafts are kept. Exact ones are those that would have been drawn; the
+ * others change the distribution of sampled answers to keep more, by as much as
+ * sl_gen_stats.tv says. Greedy answers and those with log-probabilities are
+ * always exact. */
+enum sl_accept_how { SL_KEEP_EXACT, SL_KEEP_LENIENT, SL_KEEP_RELAXED };
+
 /* Types of the weights in memory: those of the files, or quantised while they
  * are loaded. */
 enum sl_weight_plan { SL_WEIGHTS_AUTO, SL_WEIGHTS_Q8, SL_WEIGHTS_Q4,
@@ -79,6 +85,11 @@ struct sl_engine_opts {
     enum sl_draft_by drafter;
     uint32_t draft_depth;    /* tokens proposed at once, at most 7; 0: what the
                                 measured times and hits say */
+    enum sl_accept_how accept;
+    float lenience; /* lenient: a draft of probability p is kept with p^lenience;
+                       above 0, and 1 is exact */
+    float relax_threshold; /* relaxed: a draft is kept that is at least so likely,
+                              compared with the likeliest; above 0, to 1 */
     uint32_t mtp_prime;      /* the MTP head sees the last so many tokens of a
                                 prompt; UINT32_MAX: all */
     bool dummy;              /* random weights from config.json alone */
@@ -300,6 +311,9 @@ struct sl_gen_stats {
     uint32_t n_prompt, n_cached, n_output;
     uint32_t n_round;           /* steps that drew tokens */
     uint32_t n_draft, n_accept; /* tokens proposed, and right */
+    double tv; /* lossy rules: the distances in total variation, summed over the
+                  drafts that were judged */
+    uint32_t n_judged;
 };
 SL_API void sl_gen_stats(struct sl_gen *g, struct sl_gen_stats *out);
 

@@ -144,6 +144,18 @@ enum sl_opt_type {
     X(DRAFT_DEPTH, CHOICE, SL_OPT_V_ENGINE, "draft-depth", "",                 \
       "auto|1|2|3|4|5|6|7", 0, 0, "auto",                                      \
       "Tokens that are drafted at once; auto goes by measured times and hits.") \
+    X(ACCEPT, CHOICE, SL_OPT_V_ENGINE, "accept", "", "exact|lenient|relaxed",  \
+      0, 0, "exact",                                                           \
+      "Which drafts are kept: those that would have been drawn, or more, "     \
+      "which changes the distribution of sampled answers; run says by how "    \
+      "much.")                                                                \
+    X(LENIENCE, FLOAT, SL_OPT_V_ENGINE, "lenience", "", "X", 1e-6, 1, "1",     \
+      "With --accept lenient: a draft of probability p is kept with "          \
+      "probability p to the power of X; 1 is exact.")                          \
+    X(RELAX_THRESHOLD, FLOAT, SL_OPT_V_ENGINE, "relax-threshold", "", "X",     \
+      1e-6, 1, "0.3",                                                          \
+      "With --accept relaxed: a draft is kept that is at least X times as "    \
+      "likely as the likeliest token.")                                        \
     X(MTP_PRIME, COUNT, SL_OPT_V_ENGINE, "mtp-prime", "", "N", 0, 1 << 24,     \
       "all",                                                                   \
       "Tokens at the end of a prompt that the model's draft head sees; 0 is "  \

@@ -96,11 +96,18 @@ void sl_answer_note(const struct sl_answer *a)
     /* The first token comes out of the prompt's last row. */
     uint32_t decoded = s->n_output > 0 ? s->n_output - 1 : 0;
 
-    char rounds[48] = "";
+    char rounds[96] = "";
 
     if (s->n_draft > 0)
         snprintf(rounds, sizeof(rounds), ", %.2f a round",
                  (double)s->n_output / s->n_round);
+    if (s->n_judged > 0) {
+        size_t n = strlen(rounds);
+
+        snprintf(rounds + n, sizeof(rounds) - n,
+                 ", off by %.4f a draft (total variation)",
+                 s->tv / s->n_judged);
+    }
     sl_note("[prompt %u tokens, %.1f/s; answer %u tokens, %.1f/s%s; %s; seed "
             "%llu]\n",
             s->n_prompt, rate(s->n_prompt - s->n_cached, s->prefill_s),

@@ -44,6 +44,8 @@ void sl_cli_engine_opts(struct sl_engine_opts *eo, const struct sl_opts *o)
     static const enum sl_kv_type kv[] = {SL_KV_BF16, SL_KV_F32, SL_KV_BFP8};
     static const enum sl_draft_by by[] = {SL_DRAFTER_AUTO, SL_DRAFTER_MTP,
                                           SL_DRAFTER_NGRAM, SL_DRAFTER_NONE};
+    static const enum sl_accept_how accept[] = {SL_KEEP_EXACT, SL_KEEP_LENIENT,
+                                                SL_KEEP_RELAXED};
     const struct sl_opt_value *v = o->value;
 
     sl_engine_opts_init(eo);
@@ -59,6 +61,9 @@ void sl_cli_engine_opts(struct sl_engine_opts *eo, const struct sl_opts *o)
     eo->prefix_cache_bytes = (uint64_t)(v[SL_OPT_PREFIX_CACHE_GIB].f * 0x1p30);
     eo->draft = who[v[SL_OPT_SPECULATE].i];
     eo->drafter = by[v[SL_OPT_DRAFTER].i];
+    eo->accept = accept[v[SL_OPT_ACCEPT].i];
+    eo->lenience = (float)v[SL_OPT_LENIENCE].f;
+    eo->relax_threshold = (float)v[SL_OPT_RELAX_THRESHOLD].f;
     if (sl_opts_has(o, SL_OPT_MTP_PRIME))
         eo->mtp_prime = (uint32_t)v[SL_OPT_MTP_PRIME].i;
     eo->draft_depth = (uint32_t)v[SL_OPT_DRAFT_DEPTH].i; /* auto is 0 */

@@ -36,60 +36,64 @@ static double step_s(struct sl_engine *e, struct sl_seq **q, uint32_t n)
     return sl_clock_s(t0, sl_clock_ns());
 }
 
-/* One pass of the draft head that gives one draft. */
-static double pass_s(struct sl_engine *e, struct sl_seq **q)
+/* One pass of the draft head over n rows with logits; for its weights it does
+ * not matter that they are of one sequence. */
+static double pass_s(struct sl_engine *e, struct sl_seq **q, uint32_t n)
 {
-    uint32_t one = 1, pos = (*q)->n_tok;
+    uint32_t pos = (*q)->n_tok;
     uint64_t t0 = sl_clock_ns();
     struct sl_mtp_step s = {.seq = q,
                             .n_seq = 1,
-                            .n = &one,
+                            .n = &n,
                             .pos = &pos,
-                            .n_row = 1,
+                            .n_row = n,
                             .tok = e->step_tok,
                             .hidden = e->hidden,
                             .y = e->hidden,
                             .logit_row = e->logit_row,
-                            .n_logit = 1};
+                            .n_logit = n};
 
-    if (sl_seq_reserve(*q, pos + 1, NULL))
+    for (uint32_t i = 0; i < n; i++)
+        e->logit_row[i] = i;
+    if (sl_seq_reserve(*q, pos + n, NULL))
         return 0;
     sl_mtp_forward(e->model, &s);
     return sl_clock_s(t0, sl_clock_ns());
 }
 
+typedef double time_fn(struct sl_engine *e, struct sl_seq **q, uint32_t n);
+
+/* The best of a few. */
+static void learn(struct sl_engine *e, struct sl_seq **q, struct sl_cost *c,
+                  time_fn *time, uint32_t n)
+{
+    double best = 0;
+
+    for (int i = 0; i < REPEAT; i++) {
+        double s = time(e, q, n);
+
+        best = best <= 0 || s < best ? s : best;
+    }
+    sl_cost_learn(c, n, 0, best);
+}
+
 void sl_engine_calibrate(struct sl_engine *e)
 {
     struct sl_seq *q = NULL;
-    uint32_t most = (uint32_t)sl_min(e->max_depth + 1,
-                                     e->opts.max_num_batched_tokens);
+    uint32_t rows = e->opts.max_num_batched_tokens, len = e->opts.max_model_len;
+    uint32_t step = (uint32_t)sl_min(e->max_depth + 1, rows);
+    uint32_t pass = (uint32_t)sl_min(e->opts.max_num_seqs, rows);
     uint64_t t0 = sl_clock_ns();
 
-    /* Each step commits a row, and the last of them has most - 1 behind it. */
-    if (e->opts.max_model_len < (REPEAT + 1) * (most + 1) ||
+    /* Each step commits a row, and the last of them has more behind it. */
+    if (len < (REPEAT + 1) * (step + 1) + pass ||
         sl_seq_open(&q, e->mem, NULL))
         return;
-    for (uint32_t n = 1; n <= most; n++) {
-        double best = 0;
-
-        if (n > 1 && sl_clock_s(t0, sl_clock_ns()) > LIMIT_S)
-            break;
-        for (int i = 0; i < REPEAT; i++) {
-            double s = step_s(e, &q, n);
-
-            best = best <= 0 || s < best ? s : best;
-        }
-        sl_cost_learn(&e->cost, n, 0, best);
-    }
-    if (e->uses_mtp) {
-        double best = 0;
-
-        for (int i = 0; i < REPEAT; i++) {
-            double s = pass_s(e, &q);
-
-            best = best <= 0 || s < best ? s : best;
-        }
-        sl_cost_learn(&e->spec.pass[SL_BY_MTP], 1, 0, best);
-    }
+    for (uint32_t n = 1; n <= pass && e->uses_mtp; n *= 2)
+        if (n == 1 || sl_clock_s(t0, sl_clock_ns()) < LIMIT_S / 2)
+            learn(e, &q, &e->spec.pass[SL_BY_MTP], pass_s, n);
+    for (uint32_t n = 1; n <= step; n++)
+        if (n == 1 || sl_clock_s(t0, sl_clock_ns()) < LIMIT_S)
+            learn(e, &q, &e->cost, step_s, n);
     sl_seq_close(&q);
 }

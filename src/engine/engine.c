@@ -42,6 +42,8 @@ void sl_engine_opts_init(struct sl_engine_opts *o)
         .prefix_cache = true,
         .draft = SL_DRAFT_ALL,
         .mtp_prime = UINT32_MAX,
+        .lenience = 1,
+        .relax_threshold = 0.3f,
     };
 }
 
@@ -416,6 +418,39 @@ static int check_model(const struct sl_engine *e, const struct sl_source *src,
                    e->opts.max_model_len, src->conf.max_pos);
 }
 
+/* Which drafts are kept. A number that the rule does not use is a mistake. */
+static int check_accept(struct sl_engine *e, struct sl_err *err)
+{
+    const struct sl_engine_opts *o = &e->opts;
+    struct sl_engine_opts init;
+
+    sl_engine_opts_init(&init);
+    sl_accept_opts_init(&e->accept);
+    switch (o->accept) {
+    case SL_KEEP_EXACT:
+        break;
+    case SL_KEEP_LENIENT:
+        e->accept.rule = SL_ACCEPT_LENIENT;
+        break;
+    case SL_KEEP_RELAXED:
+        e->accept.rule = SL_ACCEPT_RELAXED;
+        break;
+    }
+    e->accept.lenience = o->lenience;
+    e->accept.relax = o->relax_threshold;
+    if (o->accept != SL_KEEP_LENIENT && o->lenience != init.lenience)
+        return sl_fail(err, SL_EARG,
+                       "--lenience is %g, but only --accept lenient uses it",
+                       (double)o->lenience);
+    if (o->accept != SL_KEEP_RELAXED &&
+        o->relax_threshold != init.relax_threshold)
+        return sl_fail(err, SL_EARG,
+                       "--relax-threshold is %g, but only --accept relaxed "
+                       "uses it",
+                       (double)o->relax_threshold);
+    return sl_accept_opts_check(&e->accept, err);
+}
+
 /* Who drafts: what was asked for, or whoever can. */
 static int open_drafters(struct sl_engine *e, struct sl_err *err)
 {
@@ -509,6 +544,8 @@ static int load(struct sl_engine *e, const char *path, struct sl_err *err)
             (uint32_t)sl_min(e->n_vocab, sl_tokenizer_n_ids(e->tok));
     if (!rc && e->tok)
         rc = sl_shapes_open(&e->shapes, e->tok, e->n_vocab, err);
+    if (!rc)
+        rc = check_accept(e, err);
     if (!rc)
         rc = open_drafters(e, err);
     if (!rc)

@@ -12,6 +12,7 @@
 #include "engine/shape.h"
 #include "engine/speculate.h"
 #include "model/qwen35.h"
+#include "sample/accept.h"
 #include "sample/sample.h"
 #include "sluice/sluice.h"
 #include "state/prefix.h"
@@ -74,6 +75,7 @@ struct sl_engine {
     bool uses_mtp;      /* the model's head among them */
     uint32_t max_depth; /* drafts of one sequence */
     const struct sl_drafter *drafter[SL_N_BY]; /* NULL: not used */
+    struct sl_accept_opts accept;
     struct sl_speculate spec;
     struct sl_bid *bid; /* [max_num_seqs] */
     struct sl_seq **step_seq; /* [max_num_seqs], the step being built */

@@ -298,6 +298,8 @@ void sl_gen_stats(struct sl_gen *g, struct sl_gen_stats *out)
         .n_round = g->n_round,
         .n_draft = g->n_drafted,
         .n_accept = g->n_accepted,
+        .tv = g->tv,
+        .n_judged = g->n_judged,
     };
     sl_unlock(&g->mu);
 }

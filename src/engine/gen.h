@@ -103,7 +103,8 @@ struct sl_gen {
     int32_t stop_text, stop_id; /* what ended it, or -1 */
     struct sl_err err;
     uint32_t n_out, n_cached;
-    uint32_t n_round, n_drafted, n_accepted;
+    uint32_t n_round, n_drafted, n_accepted, n_judged;
+    double tv;
     bool let_go;
     uint64_t admit_ns, first_ns, last_ns; /* 0: not yet */
 

@@ -26,10 +26,13 @@
  */
 #include "engine/speculate.h"
 
-#define GAIN 0.06       /* of one round: some tens of rounds count. Chosen. */
-#define GAIN_ALL 0.01   /* the same for all sequences together. Chosen. */
+#define GAIN 0.02       /* of one round: half a life of 35. Chosen, simulated. */
+#define GAIN_ALL 0.005  /* the same for all sequences together. Chosen. */
 #define PRIOR 4         /* rounds that what was seen of others counts for */
 #define FIRST_RIGHT 0.6 /* before anything is known: worth a try */
+#define FADE 0.97       /* from one depth to the next, unseen. Chosen. */
+#define LEAN 16         /* tries after which a depth stands for itself. Chosen. */
+#define AGE 64          /* rounds. Chosen. */
 #define MIN_GAIN 1.03   /* against plain */
 #define KEEP_GAIN 1.03  /* to change the drafter */
 #define FIRST_PAUSE 32  /* rounds */
@@ -38,6 +41,21 @@
 #define GUARD_TOK 256   /* tokens that the guard looks back at */
 #define STOP_TOK 2048   /* tokens without drafts after it stopped them */
 #define MIN_RATIO 0.98
+
+/* The chance of draft k + 1 when those before it were right. What was seldom
+ * tried leans on the depth before it: or it would never be, or one mishap would
+ * end it for ever. */
+static double chance_of(const struct sl_odds *o, uint32_t k)
+{
+    double c = o->right[0];
+
+    for (uint32_t i = 1; i <= k; i++) {
+        double n = o->n_seen[i] < LEAN ? o->n_seen[i] : LEAN;
+
+        c = (n * o->right[i] + (LEAN - n) * FADE * c) / LEAN;
+    }
+    return c;
+}
 
 static void odds_init(struct sl_odds *o)
 {
@@ -109,7 +127,7 @@ static double best_rate(const struct batch *b, enum sl_by by,
         double time = (step_s(b, b->n * k) + passes_s(b->s, by, k, b->n)) /
                       b->n;
 
-        chain *= sure ? 1 : o->right[k - 1];
+        chain *= sure ? 1 : chance_of(o, k - 1);
         tokens += chain;
         if (time > 0 && tokens / time > best)
             best = tokens / time;
@@ -148,7 +166,7 @@ static double reach(const struct sl_bid *bid, uint32_t k)
     double r = 1;
 
     for (uint32_t i = 0; i <= k; i++)
-        r *= o->right[i];
+        r *= chance_of(o, i);
     return r;
 }
 
@@ -317,6 +335,13 @@ static void odds_learn(struct sl_odds *o, uint32_t n_draft, uint32_t n_accept,
     }
 }
 
+/* What was seen of depths that are not tried any more is forgotten. */
+static void odds_age(struct sl_odds *o, uint32_t n_draft)
+{
+    for (uint32_t i = n_draft; i < SL_MAX_DRAFT; i++)
+        o->n_seen[i] = (uint32_t)sl_min(o->n_seen[i], LEAN) / 2;
+}
+
 void sl_speculate_learn(struct sl_speculate *s, struct sl_guess *g,
                         enum sl_odds_of odds, uint32_t n_draft,
                         uint32_t n_accept)
@@ -328,6 +353,8 @@ void sl_speculate_learn(struct sl_speculate *s, struct sl_guess *g,
     s->n_accept += n_accept;
     odds_learn(&s->odds[odds], n_draft, n_accept, GAIN_ALL);
     odds_learn(&g->odds[odds], n_draft, n_accept, GAIN);
+    if (s->n_round % AGE == 0)
+        odds_age(&g->odds[odds], n_draft);
     if (!g->probing) {
         g->wait = g->pause = FIRST_PAUSE;
     } else if (n_accept > 0) {

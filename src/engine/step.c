@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "engine/gen.h"
 #include "engine/schedule.h"
+#include "sample/philox.h"
 
 /* Chosen, not measured: short against the patience of a user, long against the
  * fixed cost of a step. */
@@ -313,20 +314,40 @@ static int draw_one(struct sl_engine *e, struct sl_gen *g, struct sl_draw *d,
                            g->n_known, err);
 }
 
+/* A lossy rule may put the draft in the place of what was drawn; not of what was
+ * forced. Returns how many drafts were judged. */
+static uint32_t judge(struct sl_engine *e, const struct sl_gen *g,
+                      int32_t draft, struct sl_draw *d, double *tv)
+{
+    const struct sl_sample_opts *o = &g->sample;
+    float max, p, u2;
+
+    if (!sl_accept_is_lossy(&e->accept) || o->want_logprob ||
+        o->temperature <= 0 || sl_gen_forced(g) >= 0)
+        return 0;
+    p = sl_sampler_prob(e->sampler, draft, &max);
+    u2 = sl_philox_u(o->seed, o->choice, g->n_known, SL_STREAM_ACCEPT);
+    if (sl_accept(&e->accept, draft, d->id, p, max, u2, tv))
+        d->id = draft;
+    return 1;
+}
+
 /* Draw behind the last firm row of g, and behind each draft that turned out to
  * be what was drawn. */
 static void draw_rows(struct sl_engine *e, struct sl_gen *g, struct sl_part *p,
                       float *logits, struct sl_err *err)
 {
-    uint32_t right = 0;
+    uint32_t right = 0, n_judged = 0;
     struct sl_draw d;
+    double tv = 0;
 
     for (uint32_t k = 0; k <= p->tent; k++) {
-        if (draw_one(e, g, &d, logits + (size_t)k * e->weights->conf.vocab,
-                     err))
-            p->why = SL_FINISH_ERROR;
-        else
-            p->why = sl_gen_put(g, &d, err);
+        int rc = draw_one(e, g, &d, logits + (size_t)k * e->weights->conf.vocab,
+                          err);
+
+        if (!rc && k < p->tent)
+            n_judged += judge(e, g, g->draft[k], &d, &tv);
+        p->why = rc ? SL_FINISH_ERROR : sl_gen_put(g, &d, err);
         if (p->why != SL_FINISH_NONE || k == p->tent || d.id != g->draft[k])
             break;
         right++;
@@ -338,6 +359,8 @@ static void draw_rows(struct sl_engine *e, struct sl_gen *g, struct sl_part *p,
     g->n_round++;
     g->n_drafted += p->tent;
     g->n_accepted += right;
+    g->tv += tv;
+    g->n_judged += n_judged;
     sl_unlock(&g->mu);
 }
 

@@ -808,6 +808,113 @@ static void test_drafts_change_nothing(void **state)
     engine = with;
 }
 
+static void expect_no_engine(const struct sl_engine_opts *o, const char *word)
+{
+    struct sl_engine *e = NULL;
+    struct sl_err err = {0};
+
+    assert_int_equal(sl_engine_open(&e, DIR, o, &err), SL_EARG);
+    assert_null(e);
+    if (!strstr(err.msg, word))
+        fail_msg("'%s' does not say '%s'", err.msg, word);
+}
+
+static void test_drafting_that_cannot_be(void **state)
+{
+    struct sl_engine_opts o;
+
+    (void)state;
+    sl_engine_opts_init(&o);
+    o.draft_depth = 99;
+    expect_no_engine(&o, "at most 7");
+    sl_engine_opts_init(&o);
+    o.draft = SL_DRAFT_OFF;
+    o.draft_depth = 2;
+    expect_no_engine(&o, "nobody drafts");
+    o.draft_depth = 0;
+    o.drafter = SL_DRAFTER_MTP;
+    expect_no_engine(&o, "--speculate off");
+    sl_engine_opts_init(&o);
+    o.drafter = SL_DRAFTER_NGRAM;
+    o.mtp_prime = 100;
+    expect_no_engine(&o, "--mtp-prime");
+    sl_engine_opts_init(&o);
+    o.accept = SL_KEEP_LENIENT;
+    o.lenience = 0;
+    expect_no_engine(&o, "lenience");
+    o.lenience = -1;
+    expect_no_engine(&o, "lenience");
+    sl_engine_opts_init(&o);
+    o.lenience = 0.5f;
+    expect_no_engine(&o, "--accept lenient");
+    o.lenience = 1;
+    o.relax_threshold = 0.5f;
+    expect_no_engine(&o, "--accept relaxed");
+}
+
+/* Lossy rules: with a lenience of 1, for greedy answers and with
+ * log-probabilities, the bits of exact ones; otherwise more drafts are kept, and
+ * the distance is told. */
+static void test_lossy_rules(void **state)
+{
+    static struct answer plain[4], got;
+    static const struct {
+        enum sl_accept_how how;
+        float lenience, relax;
+    } rule[] = {{SL_KEEP_EXACT, 1, 0.3f},
+                {SL_KEEP_LENIENT, 1, 0.3f},
+                {SL_KEEP_LENIENT, 0.2f, 0.3f},
+                {SL_KEEP_RELAXED, 1, 0.2f}};
+    uint32_t n_accept[SL_COUNTOF(rule)] = {0};
+    struct sl_engine *with = engine;
+
+    (void)state;
+    for (size_t r = 0; r < SL_COUNTOF(rule); r++) {
+        struct sl_engine_opts eo;
+        struct sl_gen_opts o;
+        struct sl_gen_stats st;
+        struct sl_gen *g;
+        int32_t ids[100];
+
+        sl_engine_opts_init(&eo);
+        eo.n_thread = 1;
+        eo.pin = false;
+        eo.max_num_seqs = 1;
+        eo.max_num_batched_tokens = 64;
+        eo.max_model_len = 256;
+        eo.draft_depth = 2;
+        eo.accept = rule[r].how;
+        eo.lenience = rule[r].lenience;
+        eo.relax_threshold = rule[r].relax;
+        engine = NULL;
+        assert_int_equal(sl_engine_open(&engine, DIR, &eo, NULL), 0);
+        for (int i = 0; i < 4; i++) {
+            bool lossy = r >= 2 && i >= 2;
+
+            make_opts(&o, ids, 12, i + 1);
+            o.max_tokens = 100;
+            o.temperature = i == 0 ? 0 : 1;
+            o.want_logprobs = i == 1;
+            g = submit(&o);
+            collect(g, r == 0 ? &plain[i] : &got);
+            sl_gen_stats(g, &st);
+            assert_int_equal(st.n_round + st.n_accept, st.n_output);
+            assert_int_equal(st.n_judged > 0, lossy);
+            assert_int_equal(st.tv > 0, lossy);
+            assert_true(st.tv <= st.n_judged);
+            if (i >= 2)
+                n_accept[r] += st.n_accept;
+            if (!lossy && r > 0)
+                assert_memory_equal(&plain[i], &got, sizeof(got));
+            sl_gen_close(&g);
+        }
+        sl_engine_close(&engine);
+    }
+    engine = with;
+    assert_true(n_accept[2] > 2 * n_accept[0]);
+    assert_true(n_accept[3] > 2 * n_accept[0]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -832,6 +939,8 @@ int main(void)
         cmocka_unit_test(test_preempted_loses_nothing),
         cmocka_unit_test(test_next_turn_is_cached),
         cmocka_unit_test(test_drafts_change_nothing),
+        cmocka_unit_test(test_drafting_that_cannot_be),
+        cmocka_unit_test(test_lossy_rules),
     };
 
     return cmocka_run_group_tests(tests, open_engine, close_engine);

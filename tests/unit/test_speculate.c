@@ -1,0 +1,271 @@
+/* The drafting controller and the n-gram index, without an engine: decisions on
+ * machines and texts of known properties. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/num.h"
+#include "engine/ngram.h"
+#include "engine/speculate.h"
+#include "../help/rig.h"
+
+/* A machine: a step of n rows takes fixed + row * n, a pass of the draft head
+ * pass_s. A text: each draft is right with chance p. */
+struct sim {
+    double fixed, row, pass, p;
+    uint32_t n_seq;
+    struct sl_speculate s;
+    struct sl_cost step;
+    struct sl_guess guess[64];
+    uint64_t random;
+    double time;
+    uint64_t n_tok, n_drafted;
+};
+
+static void sim_init(struct sim *m)
+{
+    sl_speculate_init(&m->s, 0);
+    for (uint32_t n = 1; n <= 512; n = n < 16 ? n + 1 : 2 * n)
+        sl_cost_learn(&m->step, n, 0, m->fixed + m->row * n);
+    for (uint32_t n = 1; n <= 64; n *= 2)
+        sl_cost_learn(&m->s.pass[SL_BY_MTP], n, 0, m->pass);
+    for (uint32_t i = 0; i < m->n_seq; i++)
+        sl_guess_init(&m->guess[i], &m->s);
+}
+
+static bool is_right(struct sim *m)
+{
+    return (double)(rig_random(&m->random) >> 11) * 0x1p-53 < m->p;
+}
+
+/* One round; depth 0: the controller decides. */
+static void round_of(struct sim *m, uint32_t fixed)
+{
+    struct sl_bid bid[64];
+    uint32_t n_draft = 0, deepest = 0, n_tok = m->n_seq;
+    double spent;
+
+    for (uint32_t i = 0; i < m->n_seq; i++) {
+        bid[i] = (struct sl_bid){.guess = &m->guess[i]};
+        bid[i].most[SL_BY_MTP] = 7;
+        bid[i].odds[SL_BY_MTP] = SL_ODDS_MTP;
+    }
+    sl_speculate_plan(&m->s, &m->step, bid, m->n_seq, 0, 0, 32);
+    for (uint32_t i = 0; i < m->n_seq; i++) {
+        uint32_t depth = fixed < 8 ? fixed : bid[i].depth, right = 0;
+
+        while (right < depth && is_right(m))
+            right++;
+        n_draft += depth;
+        n_tok += right;
+        deepest = depth > deepest ? depth : deepest;
+        sl_speculate_learn(&m->s, &m->guess[i], SL_ODDS_MTP, depth, right);
+    }
+    spent = m->fixed + m->row * (m->n_seq + n_draft) + m->pass * deepest;
+    sl_speculate_guard(&m->s, n_draft, n_tok, spent,
+                       (m->fixed + m->row * m->n_seq) / m->n_seq);
+    m->time += spent;
+    m->n_tok += n_tok;
+    m->n_drafted += n_draft;
+}
+
+#define DECIDE 99
+
+/* Tokens per second over n tokens. */
+static double rate(struct sim m, uint32_t fixed, uint32_t n)
+{
+    sim_init(&m);
+    m.random = 7;
+    while (m.n_tok < n)
+        round_of(&m, fixed);
+    return (double)m.n_tok / m.time;
+}
+
+/* The controller against the best fixed depth and against plain, on machines
+ * and texts of all kinds. */
+static void test_near_the_best(void **state)
+{
+    static const double p[] = {0, 0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 1};
+    static const struct sim machine[] = {
+        {.fixed = 10, .row = 0.1, .pass = 0.5, .n_seq = 1},
+        {.fixed = 10, .row = 1, .pass = 2, .n_seq = 1},
+        {.fixed = 5, .row = 5, .pass = 1, .n_seq = 1},
+        {.fixed = 10, .row = 0.5, .pass = 1, .n_seq = 4},
+        {.fixed = 1, .row = 1, .pass = 1, .n_seq = 32},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < SL_COUNTOF(machine); i++)
+        for (size_t k = 0; k < SL_COUNTOF(p); k++) {
+            struct sim m = machine[i];
+            double plain, best, got;
+
+            m.p = p[k];
+            best = plain = rate(m, 0, 8192);
+            for (uint32_t d = 1; d <= 7; d++) {
+                double r = rate(m, d, 8192);
+
+                best = r > best && m.n_seq * (1 + d) <= 64 ? r : best;
+            }
+            got = rate(m, DECIDE, 8192);
+            if (got < 0.95 * best || got < 0.985 * plain)
+                fail_msg("machine %zu, %g right: %.4f, best fixed %.4f, plain "
+                         "%.4f",
+                         i, p[k], got, best, plain);
+        }
+}
+
+/* The first 512 tokens of the first request already lose little. */
+static void test_hard_text_costs_little(void **state)
+{
+    struct sim m = {.fixed = 5, .row = 2.5, .pass = 2, .p = 0.02, .n_seq = 1};
+
+    (void)state;
+    assert_true(rate(m, DECIDE, 512) > 0.98 * rate(m, 0, 512));
+}
+
+/* Where even drafts that are always right would not pay, there are none. */
+static void test_off_is_off(void **state)
+{
+    struct sim m = {.fixed = 0.1, .row = 1, .pass = 1, .p = 1, .n_seq = 32};
+
+    (void)state;
+    sim_init(&m);
+    while (m.n_tok < 10000)
+        round_of(&m, DECIDE);
+    assert_int_equal(m.n_drafted, 0);
+}
+
+/* A text that becomes easier is noticed within some hundred tokens. */
+static void test_comes_back(void **state)
+{
+    struct sim m = {.fixed = 10, .row = 1, .pass = 1, .p = 0, .n_seq = 1};
+    uint64_t before;
+
+    (void)state;
+    sim_init(&m);
+    while (m.n_tok < 1000)
+        round_of(&m, DECIDE);
+    m.p = 1;
+    while (m.n_tok < 3000)
+        round_of(&m, DECIDE);
+    before = m.n_drafted;
+    while (m.n_tok < 4000)
+        round_of(&m, DECIDE);
+    assert_true(m.n_drafted - before > 500);
+}
+
+/* A table that says drafts are free, where they are not: the guard ends it. */
+static void test_guard(void **state)
+{
+    struct sl_speculate s;
+
+    (void)state;
+    sl_speculate_init(&s, 0);
+    for (int i = 0; i < 300 && !s.stopped; i++)
+        sl_speculate_guard(&s, 3, 1, 1.1, 1);
+    assert_int_equal(s.n_stop, 1);
+    assert_true(s.stopped > 1000);
+    for (int i = 0; i < 5000 && s.stopped; i++)
+        sl_speculate_guard(&s, 0, 1, 1, 1);
+    assert_int_equal(s.stopped, 0);
+    for (int i = 0; i < 1000; i++)
+        sl_speculate_guard(&s, 3, 2, 1.9, 1);
+    assert_int_equal(s.n_stop, 1);
+}
+
+static void test_fixed_depth(void **state)
+{
+    struct sim m = {.fixed = 1, .row = 1, .pass = 1};
+    struct sl_bid bid = {.guess = &m.guess[0]};
+
+    (void)state;
+    sim_init(&m);
+    m.s.fixed = 5;
+    bid.most[SL_BY_MTP] = 7;
+    bid.odds[SL_BY_MTP] = SL_ODDS_MTP;
+    sl_speculate_plan(&m.s, &m.step, &bid, 1, 0, 0, 32);
+    assert_int_equal(bid.depth, 5);
+    bid.most[SL_BY_MTP] = 2;
+    sl_speculate_plan(&m.s, &m.step, &bid, 1, 0, 0, 32);
+    assert_int_equal(bid.depth, 2);
+    bid.most[SL_BY_MTP] = 0;
+    sl_speculate_plan(&m.s, &m.step, &bid, 1, 0, 0, 32);
+    assert_int_equal(bid.depth, 0);
+    assert_int_equal(bid.by, SL_BY_NONE);
+}
+
+/* ---------------------------------------------------------------- n-grams */
+
+/* What is found was there: draft[0] followed the last `match` tokens before,
+ * and a text that repeats with a period is continued for ever. */
+static void test_ngram_finds_what_was_there(void **state)
+{
+    enum { N = 3000 };
+    static int32_t tok[N];
+    struct sl_ngram *g = NULL;
+    uint64_t random = 3;
+    uint32_t found = 0;
+
+    (void)state;
+    assert_int_equal(sl_ngram_open(&g, N / 8, NULL), 0); /* forgets some */
+    for (uint32_t i = 0; i < N; i++)
+        tok[i] = (int32_t)(rig_random(&random) % 5);
+    for (uint32_t n = 0; n < N; n++) {
+        int32_t draft[15];
+        uint32_t match, k = sl_ngram_find(g, tok, n, 15, draft, &match);
+        bool was = false;
+
+        assert_true(k == 0 || k == 15);
+        if (k == 0)
+            continue;
+        found++;
+        assert_true(match >= 3 && match <= n);
+        for (uint32_t at = match; at < n && !was; at++)
+            was = memcmp(tok + at - match, tok + n - match,
+                         match * sizeof(*tok)) == 0 &&
+                  tok[at] == draft[0];
+        assert_true(was);
+    }
+    assert_true(found > N / 2);
+    sl_ngram_close(&g);
+    assert_null(g);
+}
+
+static void test_ngram_continues_a_loop(void **state)
+{
+    int32_t tok[64], draft[15];
+    struct sl_ngram *g = NULL;
+    uint32_t match;
+
+    (void)state;
+    for (int i = 0; i < 64; i++)
+        tok[i] = i % 4 + 100;
+    assert_int_equal(sl_ngram_open(&g, 64, NULL), 0);
+    assert_int_equal(sl_ngram_find(g, tok, 4, 15, draft, &match), 0);
+    assert_int_equal(sl_ngram_find(g, tok, 0, 15, draft, &match), 0);
+    assert_int_equal(sl_ngram_find(g, tok, 50, 15, draft, &match), 15);
+    for (int i = 0; i < 15; i++)
+        assert_int_equal(draft[i], (50 + i) % 4 + 100);
+    assert_int_equal(sl_ngram_find(g, tok, 51, 0, draft, &match), 0);
+    sl_ngram_close(&g);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_near_the_best),
+        cmocka_unit_test(test_hard_text_costs_little),
+        cmocka_unit_test(test_off_is_off),
+        cmocka_unit_test(test_comes_back),
+        cmocka_unit_test(test_guard),
+        cmocka_unit_test(test_fixed_depth),
+        cmocka_unit_test(test_ngram_finds_what_was_there),
+        cmocka_unit_test(test_ngram_continues_a_loop),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
