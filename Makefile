@@ -125,7 +125,15 @@ $(OUT)/libsluice.a: $(call obj,$(LIB_SRC))
 
 # The server and the bundles are linked by the program and its tests; a program
 # that embeds the engine needs neither them nor their libraries.
-$(B)/server.a: $(call obj,$(SERV_SRC))
+# The page is in the program.
+PAGE := $(foreach x,html css js,page_$(x)=src/server/page/page.$(x))
+$(B)/page.c: scripts/embed $(wildcard src/server/page/*)
+	@mkdir -p $(@D)
+	$(call say,gen ,$@)scripts/embed $(PAGE) > $@.part && mv $@.part $@
+$(B)/page.o: $(B)/page.c
+	$(call say,cc  ,$@)$(CC) $(ALL_CFLAGS) -c -o $@ $<
+
+$(B)/server.a: $(call obj,$(SERV_SRC)) $(B)/page.o
 	@rm -f $@
 	$(call say,ar  ,$@)$(AR) rcs $@ $^
 

@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/thread.h"
 #include "server/keys.h"
+#include "server/page.h"
 #include "server/task.h"
 #include "server/tls.h"
 
@@ -105,6 +106,22 @@ static void detokenize(struct sl_server *s, struct sl_exchange *x)
     sl_simple_start(s, x, SL_SIMPLE_DETOKENIZE);
 }
 
+static void page(struct sl_server *s, struct sl_exchange *x)
+{
+    (void)s;
+    sl_page_reply(x);
+}
+
+/* A browser gets a page, a program gets JSON. */
+static void root(struct sl_server *s, struct sl_exchange *x)
+{
+    sl_http_header(x, "Vary", "Accept");
+    if (sl_page_is_wanted(x))
+        page(s, x);
+    else
+        sl_simple_info(s, x);
+}
+
 /* Paths of the OpenAI surface are written without "/v1", which is optional. A
  * path that ends with a slash is the beginning of one. */
 static const struct route routes[] = {
@@ -121,7 +138,9 @@ static const struct route routes[] = {
     {"/version", "GET, HEAD", PUBLIC, false, version},
     {"/load", "GET, HEAD", PUBLIC, false, load},
     {"/metrics", "GET, HEAD", PUBLIC, false, metrics},
-    {"/", "GET, HEAD", PUBLIC, false, sl_simple_info},
+    {"/", "GET, HEAD", PUBLIC, false, root},
+    {"/page.css", "GET, HEAD", PUBLIC, false, page},
+    {"/page.js", "GET, HEAD", PUBLIC, false, page},
 };
 
 static const struct route *find_route(const char *path)

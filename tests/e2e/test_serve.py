@@ -3,6 +3,7 @@
 that leave, draining. Python's standard library only; a small random model."""
 import json
 import os
+import pathlib
 import re
 import signal
 import socket
@@ -47,6 +48,41 @@ def public_pages():
         "Access-Control-Request-Headers": "authorization, content-type"})
     check(r.status == 204 and r.getheader("Access-Control-Allow-Headers") ==
           "authorization, content-type", r.headers)
+
+
+@test
+def the_page():
+    """A browser gets a page that is whole in itself and may load nothing
+    else; a program gets JSON at the same address."""
+    html = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+    r, data = S.ask("GET", "/", headers={"Accept": html})
+    text = data.decode()
+    check(r.status == 200 and r.getheader("Content-Type") ==
+          "text/html; charset=utf-8" and r.getheader("Vary") == "Accept",
+          r.headers)
+    policy = r.getheader("Content-Security-Policy")
+    check("default-src 'none'" in policy and "unsafe" not in policy and
+          "frame-ancestors 'none'" in policy, policy)
+    parts = re.findall(r'(?:src|href)="([^"]*)"', text)
+    check(sorted(parts) == ["data:,", "page.css", "page.js"], parts)
+    check("<script>" not in text and "style=" not in text and
+          not re.search(r"\son\w+=", text), text)
+    for part, kind in (("page.css", "text/css"), ("page.js",
+                                                  "text/javascript")):
+        r, data = S.ask("GET", "/" + part, headers={})
+        check(r.status == 200 and r.getheader("Content-Type") ==
+              kind + "; charset=utf-8", r.headers)
+        here = pathlib.Path(__file__).resolve().parent.parent.parent
+        check(data == (here / "src/server/page" / part).read_bytes(), part)
+        check(b"http:" not in data and b"https:" not in data, part)
+        # Text of a model never becomes markup.
+        check(b"innerHTML" not in data and b"insertAdjacent" not in data and
+              b"document.write" not in data and b"eval(" not in data, part)
+    for accept in (None, "*/*", "application/json"):
+        r, data = S.ask("GET", "/", headers={"Accept": accept} if accept
+                        else {})
+        check(json.loads(data)["object"] == "server.info", data)
+    check(S.ask("POST", "/page.js", {})[0].status == 405)
 
 
 @test
