@@ -2,8 +2,10 @@
  *
  * Every scale is rounded to its stored form before the elements are divided by
  * it, so an element is the nearest to its value that the stored scale allows.
- * Fitting scales to the error, or to what a layer does with it, is the work of
- * a better quantiser that writes the same blocks.
+ * Scales of q4_0 and of the K types are fitted to the error (quant_fit.h); what
+ * the rounding of scales of scales loses is looked for again among their
+ * neighbours, and the scale of all is fitted once more to what was chosen. q8_0
+ * and bfp have nothing to search for: the extreme decides.
  *
  * Packing is in kern/quant_pack.c.
  */
@@ -16,6 +18,7 @@
 #include "kern/math.h"
 #include "kern/quant.h"
 #include "kern/quant_file.h"
+#include "kern/quant_fit.h"
 
 #define F16_MAX 65504.0f
 
@@ -43,21 +46,6 @@ static uint16_t to_f16(float f)
     return (uint16_t)(sign | (u - (112u << 23)) >> 13);
 }
 
-/* v / d rounded to the nearest integer, ties to even, within lo .. hi; `zero`
- * for d = 0. NaN gives lo. */
-static int divide(float v, float d, int lo, int hi, int zero)
-{
-    float f = v / d;
-
-    if (d == 0)
-        return zero;
-    if (!(f > (float)lo))
-        return lo;
-    if (f > (float)hi)
-        return hi;
-    return (int)(f + SL_ROUND_MAGIC - SL_ROUND_MAGIC);
-}
-
 /* The first of the elements with the largest magnitude. */
 static float extreme(const float *x, size_t n)
 {
@@ -78,7 +66,7 @@ static void quantise_q8_0(void *dst, const float *x)
     k->d = to_f16(fabsf(extreme(x, 32)) / 127);
     d = sl_f16_f32(k->d);
     for (size_t i = 0; i < 32; i++)
-        k->q[i] = (int8_t)divide(x[i], d, -127, 127, 0);
+        k->q[i] = (int8_t)sl_fit_divide(x[i], d, -127, 127, 0);
 }
 
 static void dequantise_q8_0(float *y, const void *src)
@@ -96,11 +84,11 @@ static void quantise_q4_0(void *dst, const float *x)
     struct sl_q4_0_block *k = dst;
     float d;
 
-    k->d = to_f16(extreme(x, 32) / -8);
+    k->d = to_f16(sl_fit_scale(x, 32, -8, 7));
     d = sl_f16_f32(k->d);
     for (size_t i = 0; i < 16; i++) {
-        int lo = divide(x[i], d, -8, 7, 0) + 8;
-        int hi = divide(x[i + 16], d, -8, 7, 0) + 8;
+        int lo = sl_fit_divide(x[i], d, -8, 7, 0) + 8;
+        int hi = sl_fit_divide(x[i + 16], d, -8, 7, 0) + 8;
 
         k->q[i] = (uint8_t)(lo | hi << 4);
     }
@@ -120,23 +108,11 @@ static void dequantise_q4_0(float *y, const void *src)
 /* --- q4_k and q5_k --- */
 
 /* What the two have in common: elements 0 to `top` on the range of each
- * sub-block, widened to hold 0. */
+ * sub-block, which holds 0. */
 struct k_scales {
     uint16_t d, dmin;
     uint8_t sc[8], m[8];
 };
-
-static void fit_range(float *scale, float *min, const float *x, int top)
-{
-    float lo = 0, hi = x[0];
-
-    for (size_t i = 0; i < 32; i++) {
-        lo = x[i] < lo ? x[i] : lo;
-        hi = x[i] > hi ? x[i] : hi;
-    }
-    *scale = hi > lo ? (hi - lo) / (float)top : 0;
-    *min = -lo;
-}
 
 /* Eight non-negative numbers as a half and six bits each. */
 static uint16_t six_bits(uint8_t q[8], const float v[8])
@@ -144,8 +120,79 @@ static uint16_t six_bits(uint8_t q[8], const float v[8])
     uint16_t h = to_f16(extreme(v, 8) / 63);
 
     for (size_t b = 0; b < 8; b++)
-        q[b] = (uint8_t)divide(v[b], sl_f16_f32(h), 0, 63, 0);
+        q[b] = (uint8_t)sl_fit_divide(v[b], sl_f16_f32(h), 0, 63, 0);
     return h;
+}
+
+/* The neighbours of a sub-block's scale and minimum that lose least. */
+static void search_k(struct k_scales *s, size_t b, const float *x, int top)
+{
+    float d = sl_f16_f32(s->d), dmin = sl_f16_f32(s->dmin);
+    int sc = s->sc[b], m = s->m[b];
+    double best = sl_fit_error(x, 32, d * (float)sc, dmin * (float)m, 0, top);
+
+    for (int i = 0; i < 9; i++) {
+        int c = sc + i / 3 - 1, n = m + i % 3 - 1;
+        double e;
+
+        if (i == 4 || c < 0 || c > 63 || n < 0 || n > 63)
+            continue;
+        e = sl_fit_error(x, 32, d * (float)c, dmin * (float)n, 0, top);
+        if (e < best) {
+            best = e;
+            s->sc[b] = (uint8_t)c;
+            s->m[b] = (uint8_t)n;
+        }
+    }
+}
+
+static void elements_k(const struct k_scales *s, uint8_t u[256], const float *x,
+                       int top)
+{
+    for (size_t i = 0; i < 256; i++) {
+        float dw = sl_f16_f32(s->d) * (float)s->sc[i / 32];
+        float mw = sl_f16_f32(s->dmin) * (float)s->m[i / 32];
+
+        u[i] = (uint8_t)sl_fit_divide(x[i] + mw, dw, 0, top, 0);
+    }
+}
+
+static double error_k(const struct k_scales *s, const float *x, int top)
+{
+    double e = 0;
+
+    for (size_t b = 0; b < 8; b++)
+        e += sl_fit_error(x + 32 * b, 32, sl_f16_f32(s->d) * (float)s->sc[b],
+                          sl_f16_f32(s->dmin) * (float)s->m[b], 0, top);
+    return e;
+}
+
+/* d and dmin that fit what was chosen: least squares over
+ * d * (sc u) - dmin * m. */
+static void refit_k(struct k_scales *s, const uint8_t u[256], const float *x,
+                    int top)
+{
+    double aa = 0, ab = 0, bb = 0, xa = 0, xb = 0, det;
+    struct k_scales t = *s;
+
+    for (size_t i = 0; i < 256; i++) {
+        double a = (double)s->sc[i / 32] * u[i], b = s->m[i / 32];
+
+        aa += a * a;
+        ab += a * b;
+        bb += b * b;
+        xa += (double)x[i] * a;
+        xb += (double)x[i] * b;
+    }
+    det = aa * bb - ab * ab;
+    if (!(det > 0))
+        return;
+    t.d = to_f16((float)((xa * bb - xb * ab) / det));
+    t.dmin = to_f16((float)((xa * ab - xb * aa) / det));
+    if (t.d >> 15 || t.dmin >> 15)
+        return;
+    if (error_k(&t, x, top) < error_k(s, x, top))
+        *s = t;
 }
 
 /* Scales and all elements (u, 0 to top) of 256 values. */
@@ -155,15 +202,16 @@ static void quantise_k(struct k_scales *s, uint8_t u[256], const float *x,
     float scale[8], min[8];
 
     for (size_t b = 0; b < 8; b++)
-        fit_range(&scale[b], &min[b], x + 32 * b, top);
+        sl_fit_affine(&scale[b], &min[b], x + 32 * b, 32, top);
     s->d = six_bits(s->sc, scale);
     s->dmin = six_bits(s->m, min);
-    for (size_t i = 0; i < 256; i++) {
-        float dw = sl_f16_f32(s->d) * (float)s->sc[i / 32];
-        float mw = sl_f16_f32(s->dmin) * (float)s->m[i / 32];
-
-        u[i] = (uint8_t)divide(x[i] + mw, dw, 0, top, 0);
-    }
+    for (size_t b = 0; b < 8; b++)
+        search_k(s, b, x + 32 * b, top);
+    elements_k(s, u, x, top);
+    refit_k(s, u, x, top);
+    for (size_t b = 0; b < 8; b++)
+        search_k(s, b, x + 32 * b, top);
+    elements_k(s, u, x, top);
 }
 
 /* The inverse of sl_quant_k_scale and sl_quant_k_min. */
@@ -252,22 +300,81 @@ static void dequantise_q5_k(float *y, const void *src)
 
 /* --- q6_k: sixteen signed scales of eight bits --- */
 
+static double error_q6_k(const struct sl_q6_k_block *k, float d,
+                         const float *x)
+{
+    double e = 0;
+
+    for (size_t b = 0; b < 16; b++)
+        e += sl_fit_error(x + 16 * b, 16, d * (float)k->sc[b], 0, -32, 31);
+    return e;
+}
+
+/* The neighbour of each scale that loses least. */
+static void search_q6_k(struct sl_q6_k_block *k, const float *x)
+{
+    float d = sl_f16_f32(k->d);
+
+    for (size_t b = 0; b < 16; b++) {
+        int at = k->sc[b];
+        double best =
+            sl_fit_error(x + 16 * b, 16, d * (float)at, 0, -32, 31);
+
+        for (int c = at - 1; c <= at + 1; c += 2) {
+            double e;
+
+            if (c < -127 || c > 127)
+                continue;
+            e = sl_fit_error(x + 16 * b, 16, d * (float)c, 0, -32, 31);
+            if (e < best) {
+                best = e;
+                k->sc[b] = (int8_t)c;
+            }
+        }
+    }
+}
+
+/* d that fits what was chosen. */
+static void refit_q6_k(struct sl_q6_k_block *k, const float *x)
+{
+    float d = sl_f16_f32(k->d);
+    double xa = 0, aa = 0;
+    uint16_t h;
+
+    for (size_t i = 0; i < 256; i++) {
+        float ds = d * (float)k->sc[i / 16];
+        double a = (double)k->sc[i / 16] *
+                   sl_fit_divide(x[i], ds, -32, 31, 0);
+
+        xa += (double)x[i] * a;
+        aa += a * a;
+    }
+    if (!(aa > 0) || !(xa > 0))
+        return;
+    h = to_f16((float)(xa / aa));
+    if (error_q6_k(k, sl_f16_f32(h), x) < error_q6_k(k, d, x))
+        k->d = h;
+}
+
 static void quantise_q6_k(void *dst, const float *x)
 {
     struct sl_q6_k_block *k = dst;
     float scale[16], d;
 
     for (size_t b = 0; b < 16; b++)
-        scale[b] = extreme(x + 16 * b, 16) / -32;
+        scale[b] = sl_fit_scale(x + 16 * b, 16, -32, 31);
     k->d = to_f16(fabsf(extreme(scale, 16)) / 127);
     d = sl_f16_f32(k->d);
     for (size_t b = 0; b < 16; b++)
-        k->sc[b] = (int8_t)divide(scale[b], d, -127, 127, 0);
+        k->sc[b] = (int8_t)sl_fit_divide(scale[b], d, -127, 127, 0);
+    search_q6_k(k, x);
+    refit_q6_k(k, x);
+    d = sl_f16_f32(k->d);
     memset(k->ql, 0, sizeof(k->ql));
     memset(k->qh, 0, sizeof(k->qh));
     for (size_t i = 0; i < 256; i++) {
         float ds = d * (float)k->sc[i / 16];
-        unsigned u = (unsigned)(divide(x[i], ds, -32, 31, 0) + 32);
+        unsigned u = (unsigned)(sl_fit_divide(x[i], ds, -32, 31, 0) + 32);
         size_t half = i / 128, part = i / 32 % 4, l = i % 32;
         uint8_t *lo = &k->ql[64 * half + 32 * (part % 2) + l];
         uint8_t *hi = &k->qh[32 * half + l];

@@ -1,6 +1,6 @@
 /* kern/quantise.h - numbers -> blocks -> groups, and back
  *
- * The plain quantiser: each block by itself, from its extremes, no search and
+ * Each block by itself, with the scales that lose least in sum of squares, and
  * no knowledge of what the weights are for. Pure functions of plain pointers;
  * the same input gives the same bytes everywhere. For loading, converting and
  * tests; not part of the token path.

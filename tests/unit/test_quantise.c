@@ -124,15 +124,16 @@ static double rms_error(enum sl_dtype t)
     return sqrt(err / mag);
 }
 
-/* The errors of model.md 12.5 for normal numbers where it has them; those of
- * the K types are what this quantiser gave when it was written. */
+/* The errors of model.md 12.5 for normal numbers where it has them, of q4_0 less
+ * what fitting its scale gains; those of the K types are what this quantiser
+ * gave when it was written, and 0.0186, 0.0378 and 0.0777 without a search. */
 static void test_errors(void **state)
 {
     static const struct {
         enum sl_dtype type;
         double want;
     } list[] = {{SL_Q8_0, 0.0053},
-                {SL_Q4_0, 0.086},
+                {SL_Q4_0, 0.080},
                 {SL_BFP8, 0.0072},
                 {SL_BFP4, 0.117}};
 
@@ -144,9 +145,9 @@ static void test_errors(void **state)
             fail_msg("%s: error %g, expected %g",
                      sl_dtype_get(list[i].type)->name, e, list[i].want);
     }
-    assert_true(rms_error(SL_Q6_K) < 0.022);
-    assert_true(rms_error(SL_Q5_K) < 0.042);
-    assert_true(rms_error(SL_Q4_K) < 0.086);
+    assert_true(rms_error(SL_Q6_K) < 0.0174);
+    assert_true(rms_error(SL_Q5_K) < 0.0350);
+    assert_true(rms_error(SL_Q4_K) < 0.0710);
     assert_true(rms_error(SL_Q6_K) < rms_error(SL_Q5_K));
     assert_true(rms_error(SL_Q5_K) < rms_error(SL_Q4_K));
 }
