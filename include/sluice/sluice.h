@@ -98,6 +98,8 @@ struct sl_engine_opts {
      * maps them; NULL: they are packed into memory at every start. */
     const char *cache_dir;
     bool copy_weights; /* kept weights are read into memory, not mapped */
+    const char *sampling; /* a JSON object whose values replace those of
+                             generation_config.json, or NULL; read in open */
     /* Called while loading, from the thread that opens. NULL allowed. */
     void (*progress)(void *ctx, uint64_t done_bytes, uint64_t total_bytes);
     void *progress_ctx;

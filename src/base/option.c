@@ -168,6 +168,16 @@ static const char *verb_name(enum sl_verb v)
         return "verify";
     case SL_VERB_PROFILES:
         return "profiles";
+    case SL_VERB_INIT:
+        return "init";
+    case SL_VERB_BUILD:
+        return "build";
+    case SL_VERB_SEARCH:
+        return "search";
+    case SL_VERB_LOGIN:
+        return "login";
+    case SL_VERB_LOGOUT:
+        return "logout";
     }
     return "?";
 }

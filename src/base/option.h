@@ -42,6 +42,11 @@ enum sl_verb {
     SL_VERB_GC = 1 << 19,
     SL_VERB_VERIFY = 1 << 20,
     SL_VERB_PROFILES = 1 << 21,
+    SL_VERB_INIT = 1 << 22,
+    SL_VERB_BUILD = 1 << 23,
+    SL_VERB_SEARCH = 1 << 24,
+    SL_VERB_LOGIN = 1 << 25,
+    SL_VERB_LOGOUT = 1 << 26,
 };
 
 enum sl_opt_type {
@@ -60,10 +65,12 @@ enum sl_opt_type {
 #define SL_OPT_V_JSON                                                          \
     (SL_VERB_RUN | SL_VERB_INFO | SL_VERB_TOKENIZE | SL_VERB_DOCTOR |          \
      SL_VERB_VERSION | SL_VERB_EVAL | SL_VERB_BENCH | SL_VERB_PULL |           \
-     SL_VERB_LIST | SL_VERB_PROFILES | SL_VERB_CONVERT)
+     SL_VERB_LIST | SL_VERB_PROFILES | SL_VERB_CONVERT | SL_VERB_SEARCH |      \
+     SL_VERB_BUILD)
 #define SL_OPT_V_STORE                                                         \
     (SL_VERB_PULL | SL_VERB_LIST | SL_VERB_RM | SL_VERB_GC | SL_VERB_VERIFY |  \
-     SL_VERB_PROFILES)
+     SL_VERB_PROFILES | SL_VERB_INIT | SL_VERB_BUILD | SL_VERB_SEARCH |        \
+     SL_VERB_LOGIN | SL_VERB_LOGOUT)
 #define SL_OPT_V_HUB                                                           \
     (SL_VERB_RUN | SL_VERB_INFO | SL_VERB_TOKENIZE | SL_VERB_SERVE |           \
      SL_VERB_BENCH | SL_OPT_V_STORE)
@@ -79,7 +86,7 @@ enum sl_opt_type {
  * word is the default. Other spellings of flags are vLLM's and llama-server's.
  * `least` and `most` bound numbers; those of samplers are vLLM's. */
 #define SL_OPTIONS(X)                                                          \
-    X(MODEL, TEXT, SL_OPT_V_LOG, "model",                                      \
+    X(MODEL, TEXT, SL_OPT_V_LOG | SL_VERB_INIT, "model",                       \
       "-m", "MODEL", 0, 0, "",                                                 \
       "The model, when it is not the first argument.")                         \
     X(THREADS, INT, SL_OPT_V_MODEL | SL_VERB_CONVERT, "threads", "-t", "N", 0, 1024, "0",       \
@@ -162,6 +169,10 @@ enum sl_opt_type {
       "none. It changes how often drafts are right, never the answer.")        \
     X(CHAT_TEMPLATE, TEXT, SL_OPT_V_ENGINE, "chat-template", "", "FILE", 0, 0, \
       "", "A Jinja template that replaces the model's own.")                   \
+    X(OVERRIDE_GENERATION_CONFIG, TEXT, SL_OPT_V_ENGINE,                       \
+      "override-generation-config", "", "JSON", 0, 0, "",                      \
+      "Values of sampling that replace the model's own where a request is "    \
+      "silent, as in {\"temperature\": 0.6, \"top_k\": 20}.")                  \
     X(TEMPERATURE, FLOAT, SL_VERB_RUN, "temperature", "--temp", "X", 0, 2,     \
       "the model's",                                                           \
       "How far to flatten the distribution; 0 takes the most likely token.")   \
@@ -244,6 +255,12 @@ enum sl_opt_type {
       "Keep what is younger.")                                                 \
     X(PARTIALS, BOOL, SL_VERB_GC, "partials", "", "", 0, 0, "off",             \
       "Unfinished downloads of any age.")                                      \
+    X(OUT, TEXT, SL_VERB_BUILD, "out", "-o", "DIR", 0, 0, "",                  \
+      "Where the built bundle goes; without it DIR-built.")                    \
+    X(LIMIT, INT, SL_VERB_SEARCH, "limit", "", "N", 1, 1000, "20",             \
+      "Show at most N.")                                                       \
+    X(TAG, TEXT, SL_VERB_SEARCH, "tag", "", "TAG", 0, 0, "",                   \
+      "Only repositories with this tag.")                                      \
     X(ALL, BOOL, SL_VERB_LIST, "all", "", "", 0, 0, "off",                     \
       "Older versions of bundles, too.")                                       \
     X(QUICK, BOOL, SL_VERB_VERIFY, "quick", "", "", 0, 0, "off",               \

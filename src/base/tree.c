@@ -70,6 +70,11 @@ bool sl_tree_can_write(const char *dir)
     return access(dir, W_OK | X_OK) == 0;
 }
 
+bool sl_tree_can_run(const char *path)
+{
+    return access(path, X_OK) == 0;
+}
+
 int sl_tree_real(char out[SL_TREE_PATH], const char *path, struct sl_err *err)
 {
     char *real = realpath(path, NULL);
@@ -208,6 +213,20 @@ int sl_tree_share_below(const char *root, const char *rel, const char *from,
     if (stat(from, &st) || (st.st_mode & 0111) != (mode & 0111) ||
         linkat(AT_FDCWD, from, fd, leaf, AT_SYMLINK_FOLLOW))
         e = copy_at(fd, leaf, from, mode);
+    close(fd);
+    return e ? sl_fail_errno(err, e, "copying '%s' to '%s/%s'", from, root, rel)
+             : 0;
+}
+
+int sl_tree_copy_below(const char *root, const char *rel, const char *from,
+                       unsigned mode, struct sl_err *err)
+{
+    const char *leaf;
+    int fd, e, rc = open_parent(&fd, &leaf, root, rel, err);
+
+    if (rc)
+        return rc;
+    e = copy_at(fd, leaf, from, mode);
     close(fd);
     return e ? sl_fail_errno(err, e, "copying '%s' to '%s/%s'", from, root, rel)
              : 0;

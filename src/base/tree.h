@@ -27,6 +27,7 @@ bool sl_tree_stat(struct sl_stat *out, const char *path, bool follow);
 /* The folder and all above it; fine when it is there. */
 int sl_tree_make(const char *dir, struct sl_err *err);
 bool sl_tree_can_write(const char *dir);
+bool sl_tree_can_run(const char *path);
 
 /* The path with every link followed. */
 int sl_tree_real(char out[SL_TREE_PATH], const char *path, struct sl_err *err);
@@ -39,6 +40,10 @@ int sl_tree_link_below(const char *root, const char *rel, const char *target,
  * that cannot be. Fails when something is there. */
 int sl_tree_share_below(const char *root, const char *rel, const char *from,
                         unsigned mode, struct sl_err *err);
+
+/* The same, and always a copy. */
+int sl_tree_copy_below(const char *root, const char *rel, const char *from,
+                       unsigned mode, struct sl_err *err);
 
 /* A link of one step: where it leads to. SL_ENOTFOUND when it is none. */
 int sl_tree_read_link(char out[SL_TREE_PATH], const char *path,

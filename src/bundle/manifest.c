@@ -827,6 +827,28 @@ int sl_manifest_profile(json_t **out, const struct sl_manifest *m,
     return 0;
 }
 
+json_t *sl_manifest_order(const json_t *manifest)
+{
+    json_t *out = json_object(), *v;
+    const char *key;
+    int bad = !out;
+
+    for (const struct sl_shape *s = root_shape; !bad && s->key; s++)
+        if (json_object_get(manifest, s->key))
+            bad |=
+                json_object_set(out, s->key, json_object_get(manifest, s->key));
+    /* What others put there. */
+    json_object_foreach((json_t *)(uintptr_t)manifest, key, v)
+    {
+        if (!bad && !json_object_get(out, key))
+            bad |= json_object_set(out, key, v);
+    }
+    if (!bad)
+        return out;
+    json_decref(out);
+    return NULL;
+}
+
 /* Digests and commits below `v`; as deep as a manifest may nest. */
 static bool zeros(const json_t *v, struct sl_walk *w)
 {

@@ -59,6 +59,10 @@ int sl_manifest_profile_name(const char **out, const struct sl_manifest *m,
 int sl_manifest_profile(json_t **out, const struct sl_manifest *m,
                         const char *name, struct sl_err *err);
 
+/* A copy whose keys stand in the order of the format, for writing; NULL without
+ * memory. */
+json_t *sl_manifest_order(const json_t *manifest);
+
 /* Do digests or commits stand for values that 'build' has yet to fill in? The
  * path of the first goes into `where`. */
 bool sl_manifest_has_zeros(const struct sl_manifest *m, char *where,

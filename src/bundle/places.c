@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/num.h"
+#include "base/sink.h"
 
 #define MAX_TOKEN 4096 /* bytes of the file */
 #define STALL_S 30     /* bundles.md 4.2; meta likewise */
@@ -126,8 +127,8 @@ static int find_endpoint(struct sl_places *p, const struct source *s,
     return 0;
 }
 
-static int set_token(struct sl_places *p, const char *s, size_t n,
-                     const char *what, struct sl_err *err)
+int sl_places_set_token(struct sl_places *p, const char *s, size_t n,
+                        const char *what, struct sl_err *err)
 {
     while (n > 0 && ((unsigned char)s[n - 1] <= ' '))
         n--;
@@ -155,9 +156,34 @@ int sl_places_token(struct sl_places *p, const char *path, struct sl_err *err)
     int rc = sl_file_read(&text, &n, path, MAX_TOKEN, err);
 
     if (!rc)
-        rc = set_token(p, text, n, path, err);
+        rc = sl_places_set_token(p, text, n, path, err);
     sl_file_free(text);
     return rc;
+}
+
+int sl_places_keep_token(const struct sl_places *p, struct sl_err *err)
+{
+    char dir[SL_TREE_PATH], tmp[SL_TREE_PATH + 8];
+    struct sl_sink s;
+    int rc;
+
+    snprintf(dir, sizeof(dir), "%s", p->token_file);
+    if (!strrchr(dir, '/'))
+        return sl_fail(err, SL_EARG, "HF_TOKEN_PATH is no path of a file");
+    *strrchr(dir, '/') = 0;
+    rc = sl_tree_make(dir, err);
+    if (rc)
+        return rc;
+    /* A sink is readable by its owner alone, and stays so. */
+    snprintf(tmp, sizeof(tmp), "%s.tmp", p->token_file);
+    (void)sl_tree_unlink(tmp, NULL);
+    rc = sl_sink_open(&s, tmp, err);
+    if (!rc)
+        rc = sl_sink_add(&s, p->token, strlen(p->token), err);
+    if (!rc)
+        rc = sl_sink_sync(&s, err);
+    sl_sink_close(&s);
+    return rc ? rc : sl_tree_rename(tmp, p->token_file, err);
 }
 
 static int find_token(struct sl_places *p, const struct source *s,
@@ -170,7 +196,7 @@ static int find_token(struct sl_places *p, const struct source *s,
     if (!v)
         v = get(s, "HUGGING_FACE_HUB_TOKEN");
     if (v)
-        return set_token(p, v, strlen(v), "HF_TOKEN", err);
+        return sl_places_set_token(p, v, strlen(v), "HF_TOKEN", err);
     if (sl_file_kind(p->token_file) == SL_FILE_REGULAR)
         return sl_places_token(p, p->token_file, err);
     return 0;

@@ -33,5 +33,10 @@ int sl_places_init(struct sl_places *out, char *const *env, struct sl_err *err);
 
 /* Read the token of a file: trimmed, without control characters. */
 int sl_places_token(struct sl_places *p, const char *path, struct sl_err *err);
+int sl_places_set_token(struct sl_places *p, const char *s, size_t len,
+                        const char *what, struct sl_err *err);
+
+/* Write the token into token_file, for this user alone. */
+int sl_places_keep_token(const struct sl_places *p, struct sl_err *err);
 
 #endif

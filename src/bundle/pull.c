@@ -410,7 +410,8 @@ static int pull_checkpoint(struct pull *p, struct sl_ready *r,
 
     if (!rc)
         rc = sl_pull_choose(keep, r->file, l, r->repo, t->pick, err);
-    for (size_t i = 0; !rc && p->o->small && i < l->n; i++)
+    /* A GGUF file describes itself. */
+    for (size_t i = 0; !rc && p->o->small && !*r->file && i < l->n; i++)
         keep[i] = keep[i] && !is_weights(l->file[i].path);
     if (!rc)
         rc = keep_some(&want, l, keep, err);

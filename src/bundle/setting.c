@@ -19,7 +19,9 @@
 
 /* Options of 'serve' that a bundle may not set: paths of this machine, secrets,
  * and what the model is. */
-static const char not_yours[] = "model|chat-template|log-level|help|json";
+static const char not_yours[] =
+    "model|chat-template|override-generation-config|profile|update|force|"
+    "offline|cache-dir|token-file|log-level|help|json";
 
 static const struct later {
     const char *group, *key;

@@ -69,6 +69,26 @@ static const struct verb verbs[] = {
      "Removes versions of bundles beyond the last two, and unfinished "
      "downloads that are old; with --weights also revisions of models that "
      "are superseded and needed by nothing. --dry-run says what would go."},
+    {"search", SL_VERB_SEARCH, sl_cli_search, "TEXT",
+     "models on the hub by their names",
+     "Prints repositories of the hub whose name has TEXT in it: name, "
+     "downloads, day of the last change."},
+    {"login", SL_VERB_LOGIN, sl_cli_login, "",
+     "keep a token of the hub",
+     "Reads a token from standard input, asks the hub whose it is, and keeps "
+     "it in the file of the hub's own client, readable by you alone."},
+    {"logout", SL_VERB_LOGOUT, sl_cli_logout, "", "forget the token",
+     "Removes the file that 'login' wrote. Variables are not touched."},
+    {"init", SL_VERB_INIT, sl_cli_init, "[DIR] --model ORG/NAME",
+     "begin a bundle",
+     "Writes DIR/bundle.json for the weights of ORG/NAME, to be edited: "
+     "profiles, requirements, limitations."},
+    {"build", SL_VERB_BUILD, sl_cli_build, "[DIR]",
+     "a bundle that can be published",
+     "Checks DIR/bundle.json, resolves its revisions to commits, lists every "
+     "file with its digest, and writes the result beside DIR, with "
+     "serve_bundle.json. The same inputs and the same SOURCE_DATE_EPOCH give "
+     "the same bytes."},
     {"info", SL_VERB_INFO, sl_cli_info, "MODEL",
      "what a model is, and what it takes",
      "Prints the architecture, the dimensions, the number of parameters, the "

@@ -71,6 +71,7 @@ void sl_cli_engine_opts(struct sl_engine_opts *eo, const struct sl_opts *o)
     eo->copy_weights = v[SL_OPT_WEIGHTS_FORM].i;
     eo->dummy = v[SL_OPT_LOAD_FORMAT].i;
     eo->chat_template = v[SL_OPT_CHAT_TEMPLATE].s;
+    eo->sampling = v[SL_OPT_OVERRIDE_GENERATION_CONFIG].s;
 }
 
 /* Where packed weights are kept; "" when the user has no such place. */

@@ -177,28 +177,25 @@ static int add_capabilities(struct sl_cli_ready *r, struct sl_opts *o,
                          : rc;
 }
 
-/* Sampling that the bundle recommends: options of 'run'; a server gets them by
- * sl_cli_sampling. */
-static int add_sampling(struct sl_cli_ready *r, struct sl_opts *o,
-                        struct sl_err *err)
+/* Sampling that the bundle recommends where a request is silent. */
+static int add_sampling(struct sl_cli_ready *r, struct sl_err *err)
 {
-    json_t *s = json_object_get(r->hub.manifest.json, "sampling"), *v;
-    const char *key, *source = json_string_value(json_object_get(s, "source"));
-    json_t *known;
-    int rc = 0;
+    const json_t *s = json_object_get(r->hub.manifest.json, "sampling");
+    const char *source = json_string_value(json_object_get(s, "source"));
+    json_t *values;
+    char *text;
+    int bad;
 
-    if (o->verb != SL_VERB_RUN || (source && strcmp(source, "bundle")))
+    if (!s || (source && strcmp(source, "bundle")))
         return 0;
-    known = json_object();
-    json_object_foreach(s, key, v)
-    {
-        if (strcmp(key, "source") && json_object_set(known, key, v))
-            rc = sl_fail(err, SL_ENOMEM, "no memory is left");
-    }
-    if (!rc)
-        rc = sl_opts_profile(o, known, err); /* numbers: nothing is borrowed */
-    json_decref(known);
-    return rc;
+    values = json_copy((json_t *)(uintptr_t)s);
+    (void)json_object_del(values, "source");
+    text = values ? json_dumps(values, JSON_COMPACT) : NULL;
+    bad = !text || json_object_set_new(r->flat, "override_generation_config",
+                                       json_string(text));
+    free(text); /* jansson's own */
+    json_decref(values);
+    return bad ? sl_fail(err, SL_ENOMEM, "no memory is left") : 0;
 }
 
 static int add_names(struct sl_cli_ready *r)
@@ -238,9 +235,9 @@ static int apply_bundle(struct sl_cli_ready *r, struct sl_opts *o,
         rc = sl_setting_requires(r->profile, r->profile_name,
                                  o->value[SL_OPT_FORCE].i, err);
     if (!rc)
-        rc = add_capabilities(r, o, err);
+        rc = add_sampling(r, err);
     if (!rc)
-        rc = add_sampling(r, o, err);
+        rc = add_capabilities(r, o, err);
     if (!rc)
         rc = add_names(r);
     if (rc)

@@ -183,6 +183,60 @@ static int read_defaults(struct sl_defaults *d, const json_t *j,
     return sl_wrap(err, rc, "generation_config.json");
 }
 
+static int set(float *out, const json_t *j, const char *key, double lo,
+               double hi, struct sl_err *err)
+{
+    double x = *out;
+    int rc = sl_json_f64(&x, j, key, false, lo, hi, err);
+
+    *out = (float)x;
+    return rc;
+}
+
+/* What the user, or a bundle, puts in their place. */
+static int replace_defaults(struct sl_defaults *d, const char *text,
+                            struct sl_err *err)
+{
+    static const char *const known[] = {
+        "temperature",      "top_p", "min_p", "top_k", "repetition_penalty",
+        "presence_penalty", "frequency_penalty"};
+    int64_t k = d->top_k;
+    const char *key;
+    json_t *j = NULL, *v;
+    int rc = sl_json_parse(&j, text, strlen(text), "the defaults", err);
+
+    if (!rc && !json_is_object(j))
+        rc = sl_fail(err, SL_EARG, "the defaults are no JSON object");
+    json_object_foreach(j, key, v)
+    {
+        bool found = false;
+
+        for (size_t i = 0; i < SL_COUNTOF(known); i++)
+            found |= !strcmp(known[i], key);
+        if (!rc && !found)
+            rc = sl_fail(err, SL_EARG, "'%.60s' is no default of sampling",
+                         key);
+    }
+    if (!rc)
+        rc = set(&d->temperature, j, "temperature", 0, 2, err);
+    if (!rc)
+        rc = set(&d->top_p, j, "top_p", 0, 1, err);
+    if (!rc)
+        rc = set(&d->min_p, j, "min_p", 0, 1, err);
+    if (!rc)
+        rc = set(&d->repetition_penalty, j, "repetition_penalty", 1e-3, 1e3,
+                 err);
+    if (!rc)
+        rc = set(&d->presence_penalty, j, "presence_penalty", -2, 2, err);
+    if (!rc)
+        rc = set(&d->frequency_penalty, j, "frequency_penalty", -2, 2, err);
+    if (!rc)
+        rc = sl_json_i64(&k, j, "top_k", false, -1, INT32_MAX, err);
+    d->top_k = (int32_t)k;
+    json_decref(j);
+    return rc ? sl_wrap(err, SL_EARG, "--override-generation-config") : 0;
+}
+
 /* A file of the user's replaces the template, but not the tokens that the
  * model names. */
 static int chat_from_file(struct sl_engine *e, const struct sl_source *src,
@@ -515,6 +569,8 @@ static int load_model(struct sl_engine *e, struct sl_source **src,
         (void)sl_packing_find(src, e->opts.cache_dir, lo.plan);
     if (!rc)
         rc = read_defaults(&e->defaults, (*src)->generation, err);
+    if (!rc && e->opts.sampling)
+        rc = replace_defaults(&e->defaults, e->opts.sampling, err);
     if (!rc)
         rc = open_text(e, *src, err);
     if (!rc)

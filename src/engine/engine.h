@@ -24,6 +24,7 @@
 /* Sampling that the model's authors recommend: generation_config.json. */
 struct sl_defaults {
     float temperature, top_p, min_p, repetition_penalty;
+    float presence_penalty, frequency_penalty;
     int32_t top_k;
 };
 

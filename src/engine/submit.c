@@ -62,6 +62,8 @@ void sl_gen_opts_init(struct sl_gen_opts *o, const struct sl_engine *e)
         .min_p = e->defaults.min_p,
         .top_k = e->defaults.top_k,
         .repetition_penalty = e->defaults.repetition_penalty,
+        .presence_penalty = e->defaults.presence_penalty,
+        .frequency_penalty = e->defaults.frequency_penalty,
     };
 }
 

@@ -59,7 +59,7 @@ def manifest(_w, **change):
                                "engine": {"max_num_seqs": 2}}},
         "default_profile": "spec-decode",
         "renamed_profiles": {"fast": "spec-decode"},
-        "sampling": {"temperature": 0.5, "source": "bundle"},
+        "sampling": {"temperature": 1.9, "source": "bundle"},
         "built": {"tool": "sluice", "tool_version": "0.1.0"},
     }
     m.update(change)
@@ -157,6 +157,15 @@ def served_bundle():
             check(f"sluice: {phase}: " in log, log)
         import http.client
         c = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        # The bundle's sampling is the default: 1.9 is not greedy.
+        texts = []
+        for extra in ({}, {"temperature": 1.9}, {"temperature": 0}):
+            c.request("POST", "/v1/completions", json.dumps(
+                {"prompt": "One day", "max_tokens": 30, "seed": 11, **extra}),
+                {"Content-Type": "application/json"})
+            texts.append(json.loads(c.getresponse().read())
+                         ["choices"][0]["text"])
+        check(texts[0] == texts[1] != texts[2], texts)
         c.request("GET", "/v1/models")
         names = [m["id"] for m in json.loads(c.getresponse().read())["data"]]
         check(names == ["t/demo", "tiny"], names)
@@ -455,6 +464,85 @@ def running_servers_keep_their_files():
         gens = sorted(x.name[:5] for x in
                       (h.dir / "data/sluice/bundles/running").glob("gen-*/"))
         check(gens == ["gen-3", "gen-4"], (r, gens))
+
+
+@test
+def authored():
+    """init, build, and what was built is pulled and answers."""
+    with Home() as h:
+        d = h.dir / "mine"
+        r = h.run("init", str(d), "--model", "t/demo-weights")
+        check(r.rc == 0, r)
+        m = json.loads((d / "bundle.json").read_text())
+        check(list(m["profiles"]) == ["plain", "spec-decode"] and
+              m["weights"]["revision"] == "main" and
+              m["model"]["context_length"] == 32768, m)
+        r = h.run("init", str(d), "--model", "t/demo-weights")
+        check(r.rc == 2 and "is there already" in r.err, r)
+        (d / "README.md").write_text("# mine\n")
+        (d / "logs").mkdir()
+        (d / "logs/a.txt").write_text("1\n")
+        (d / ".hidden").write_text("x")
+        when = {"SOURCE_DATE_EPOCH": "1796083200"}
+        r = h.run("build", str(d), **when)
+        check(r.rc == 0 and r.out == f"{d}-built\n", r)
+        out = pathlib.Path(r.out.strip())
+        first = (out / "serve_bundle.json").read_bytes()
+        m = json.loads(first)
+        check(m["weights"]["revision"] == WEIGHTS.sha() and
+              m["weights"]["files"] == listed(WEIGHTS.files), m)
+        check([f["path"] for f in m["files"]] == ["README.md", "logs/a.txt"] and
+              m["drafters"][0]["required_by"] == ["spec-decode"] and
+              m["built"]["built_at"] == "2026-12-01T00:00:00Z", m)
+        check(list(m)[:4] == ["schema_version", "kind", "name", "license"], m)
+        check(str(h.dir).encode() not in first, "no path of this machine")
+        # Another folder, written in another order: the same bytes.
+        e = h.dir / "again"
+        e.mkdir()
+        for name in ("logs/a.txt", "README.md", "bundle.json"):
+            (e / name).parent.mkdir(exist_ok=True)
+            shutil.copy(d / name, e / name)
+        r = h.run("build", str(e), "--out", str(h.dir / "o"), **when)
+        check(r.rc == 0 and (h.dir / "o/serve_bundle.json").read_bytes() ==
+              first, r)
+        # It replaces an earlier result, and nothing else.
+        check(h.run("build", str(d), **when).rc == 0, "again")
+        (h.dir / "full").mkdir()
+        r = h.run("build", str(d), "-o", str(h.dir / "full"))
+        check(r.rc == 2 and "is no built bundle" in r.err, r)
+        data = {str(f.relative_to(out)): f.read_bytes()
+                for f in out.rglob("*") if f.is_file()}
+        HUB.add(Repo("t/mine", data))
+        r = h.run("run", "t/mine", *ASK)
+        check(r.rc == 0 and r.out == WANT, r)
+        # What the author got wrong is a bad command, with its path.
+        m = json.loads((d / "bundle.json").read_text())
+        m["profiles"]["plain"]["engine"] = {"max_model_lenn": 1}
+        (d / "bundle.json").write_text(json.dumps(m))
+        r = h.run("build", str(d))
+        check(r.rc == 2 and "'profiles.plain.engine.max_model_lenn'" in r.err,
+              r)
+        (d / "bundle.json").write_text(
+            json.dumps(json.loads(first) | {"files": None}))
+        r = h.run("build", str(d), "--offline")
+        check(r.rc == 2 and "'sluice build' alone" in r.err, r)
+
+
+@test
+def account():
+    with Home() as h:
+        r = Run("login", stdin="good\n", env=HUB.env(h.dir))
+        check(r.rc == 0 and "token of 'tester'" in r.err, r)
+        f = h.dir / "hf/token"
+        check(f.read_text() == "good" and f.stat().st_mode & 0o777 == 0o600, r)
+        r = Run("login", stdin="bad", env=HUB.env(h.dir))
+        check(r.rc == 4 and "does not know this token" in r.err and
+              f.read_text() == "good", r)
+        r = h.run("search", "demo-b")
+        check(r.rc == 0 and r.out.startswith("t/demo-bundle "), r)
+        r = h.run("search", "no such thing")
+        check(r.rc == 0 and r.out == "nothing was found\n", r)
+        check(h.run("logout").rc == 0 and not f.exists(), "logout")
 
 
 @test
