@@ -108,7 +108,7 @@ endif
 
 .DEFAULT_GOAL := all
 .PHONY: all demo test tests list-tests check check-full fuzz layers symbols \
-        headers exports manuals deps deps-check deps-dev fmt lint tidy analyze \
+        headers exports counts counts-write manuals deps deps-check deps-dev fmt lint tidy analyze \
         install uninstall clean help
 all: $(OUT)/sluice $(OUT)/libsluice.a ## the program and the library
 
@@ -204,6 +204,12 @@ headers: ## every header compiles alone
 exports: $(OUT)/$(SO) ## the shared library shows doc/symbols.txt, no more
 	@nm -D --defined-only $< | sed 's/.* //' | LC_ALL=C sort | \
 	    diff doc/symbols.txt -
+
+# Instructions do not depend on how busy the machine is.
+counts: $(B)/tests/bench/layers ## instructions of each layer are as committed
+	@scripts/counts $< "$(CC)"
+counts-write: $(B)/tests/bench/layers ## after a change that is meant
+	@scripts/counts $< "$(CC)" --write
 
 # Every verb has a page, made from the option table.
 PAGES := $(patsubst doc/man/%,%,$(wildcard doc/man/*.1))
