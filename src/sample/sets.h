@@ -37,6 +37,7 @@ struct sl_place {
 struct sl_set {
     uint32_t at, n;
     uint32_t mask;  /* for shape.c; 0 at first */
+    uint32_t plain; /* for shape.c; 0 at first */
     uint16_t need;  /* depth that was looked at on the way here; above
                        SL_AUTOMATON_MAX_DEPTH: something was cut off there */
     bool ends;      /* the text may end here */

@@ -3,7 +3,7 @@
  * To know whether one token may follow is cheap: a step per byte. To know it of
  * all tokens is a walk over the trie, which is expensive where nearly
  * everything is allowed, inside of a string, say: a step per node, half a
- * million of them. Three things keep that rare:
+ * million of them. Four things keep that rare:
  *
  *   - Steps are looked up (sets.h).
  *   - Masks are kept for the situation (a set of places), and found by number.
@@ -14,6 +14,11 @@
  *     can end. Only what lies below these depends on the caller, and is walked
  *     again from there. (The idea of context-independent tokens: Dong et al.,
  *     "XGrammar", 2024.)
+ *
+ *   - Inside of a string all plain tokens (trie.h) lead to the same place, or,
+ *     where characters are counted, to the same one for each number of
+ *     characters. Once that is known of the characters it is known of the
+ *     tokens, and only the others are walked, one in ten.
  *
  * The unknown caller could be deep inside of the text, where the limit on depth
  * forbids what it would allow; the walk notes how deep it looked, and near the
@@ -32,14 +37,18 @@
 #include "sample/sets.h"
 
 #define N_MASK 64 /* masks kept; 31 KB each for 248,320 tokens; chosen */
+#define CHEAP 4096 /* nodes of a walk that need not be remembered; chosen */
 
 /* A kept mask. */
 struct mask {
     uint32_t set;  /* 0: free */
     uint64_t *bit; /* [sl_mask_words] */
+    const struct sl_nodes *nodes; /* that were walked */
     uint32_t *out; /* [n_out] nodes where the rule can end; unknown caller */
     uint32_t n_out, cap_out;
     uint32_t need; /* depth that was looked at */
+    uint32_t cost; /* nodes that were walked */
+    uint64_t used;
 };
 
 struct sl_shape {
@@ -48,8 +57,9 @@ struct sl_shape {
     struct sl_sets sets;
     const struct sl_trie *trie; /* borrowed */
     struct mask mask[N_MASK];
-    uint32_t victim;
-    const struct mask *busy; /* is being made from others, or NULL */
+    uint64_t clock;
+    uint64_t *whole;    /* the mask that was asked for last */
+    uint32_t whole_set; /* its set; 0: none */
     uint32_t *path; /* [SL_TRIE_MAX_DEPTH + 1] set before the byte of a depth */
     uint32_t first; /* where an answer begins */
     struct sl_matcher *matchers;
@@ -73,6 +83,7 @@ static void free_shape(struct sl_shape *s)
         sl_mem_free(s->mask[i].out);
     }
     sl_mem_free(s->path);
+    sl_mem_free(s->whole);
     sl_mem_free(s);
 }
 
@@ -92,6 +103,9 @@ int sl_shape_open(struct sl_shape **out, const struct sl_grammar *g,
     if (!rc)
         rc = sl_mem_alloc(&s->path, SL_TRIE_MAX_DEPTH + 1, sizeof(*s->path),
                           "a shape", err);
+    if (!rc)
+        rc = sl_mem_alloc(&s->whole, sl_mask_words(trie->n_vocab),
+                          sizeof(*s->whole), "a mask", err);
     if (!rc) {
         s->first = sl_sets_first(&s->sets);
         if (s->sets.full)
@@ -193,9 +207,11 @@ static void begin(struct sl_matcher *mt)
     live[n++] = &s->first;
     for (struct sl_matcher *m = s->matchers; m; m = m->next)
         live[n++] = &m->set;
-    if (!sl_sets_trim(&s->sets, live, n, NULL))
+    if (!sl_sets_trim(&s->sets, live, n, NULL)) {
+        s->whole_set = 0;
         for (int i = 0; i < N_MASK; i++)
             s->mask[i].set = 0;
+    }
     sl_mem_free(live);
 }
 
@@ -294,10 +310,9 @@ static void add_out(struct sl_shape *s, struct mask *m, uint32_t node)
 
 /* The tokens of nodes from i to `end`, from `set` before the byte of node i.
  * With `outs` the nodes where the rule can end are noted there. */
-static void walk(struct sl_shape *s, uint64_t *bit, struct mask *outs,
-                 uint32_t i, uint32_t end, uint32_t set)
+static void walk(struct sl_shape *s, const struct sl_nodes *t, uint64_t *bit,
+                 struct mask *outs, uint32_t i, uint32_t end, uint32_t set)
 {
-    const struct sl_trie *t = s->trie;
     struct sl_sets *x = &s->sets;
 
     if (i >= end || set <= SL_SET_LAST_DEAD)
@@ -308,6 +323,8 @@ static void walk(struct sl_shape *s, uint64_t *bit, struct mask *outs,
         uint32_t to = sl_sets_step(x, s->path[d], t->byte[i]);
         const struct sl_set *at = &x->set[to];
 
+        if (outs)
+            outs->cost++;
         if (outs && to == SL_SET_DEEP)
             outs->need = SL_AUTOMATON_MAX_DEPTH + 1;
         if (to <= SL_SET_LAST_DEAD) {
@@ -325,57 +342,157 @@ static void walk(struct sl_shape *s, uint64_t *bit, struct mask *outs,
     }
 }
 
-/* A place for a mask, at the cost of the oldest one but `busy`. */
+/* ---- plain tokens */
+
+/* Well-formed UTF-8 above ASCII: Unicode, table 3-7. */
+static const struct form {
+    uint8_t n;
+    struct {
+        uint8_t lo, hi;
+    } byte[4];
+} forms[] = {
+    {2, {{0xc2, 0xdf}, {0x80, 0xbf}}},
+    {3, {{0xe0, 0xe0}, {0xa0, 0xbf}, {0x80, 0xbf}}},
+    {3, {{0xe1, 0xec}, {0x80, 0xbf}, {0x80, 0xbf}}},
+    {3, {{0xed, 0xed}, {0x80, 0x9f}, {0x80, 0xbf}}},
+    {3, {{0xee, 0xef}, {0x80, 0xbf}, {0x80, 0xbf}}},
+    {4, {{0xf0, 0xf0}, {0x90, 0xbf}, {0x80, 0xbf}, {0x80, 0xbf}}},
+    {4, {{0xf1, 0xf3}, {0x80, 0xbf}, {0x80, 0xbf}, {0x80, 0xbf}}},
+    {4, {{0xf4, 0xf4}, {0x80, 0x8f}, {0x80, 0xbf}, {0x80, 0xbf}}},
+};
+
+/* Do all characters of the form lead from `set` to `to`? As deep as a form is
+ * long. */
+static bool form_leads(struct sl_shape *s, uint32_t set, const struct form *f,
+                       uint32_t k, uint32_t to)
+{
+    uint32_t last = 0;
+
+    if (k == f->n)
+        return set == to;
+    for (uint32_t b = f->byte[k].lo; b <= f->byte[k].hi; b++) {
+        uint32_t next = sl_sets_step(&s->sets, set, (uint8_t)b);
+
+        if (next != last && !form_leads(s, next, f, k + 1, to))
+            return false;
+        last = next;
+    }
+    return true;
+}
+
+/* Where every plain character leads from `set`; SL_SET_DEAD: none of them leads
+ * anywhere; 0: it depends. */
+static uint32_t plain_next(struct sl_shape *s, uint32_t set)
+{
+    uint32_t to = sl_sets_step(&s->sets, set, ' ');
+
+    if (s->sets.set[set].plain)
+        return s->sets.set[set].plain - 1;
+    if (to == SL_SET_DEEP)
+        to = 0;
+    for (uint32_t c = ' '; to && c < 0x80; c++)
+        if (sl_trie_is_plain((uint8_t)c) &&
+            sl_sets_step(&s->sets, set, (uint8_t)c) != to)
+            to = 0;
+    for (size_t i = 0; to && i < SL_COUNTOF(forms); i++) {
+        if (to != SL_SET_DEAD) {
+            if (!form_leads(s, set, &forms[i], 0, to))
+                to = 0;
+            continue;
+        }
+        /* Dead must be dead at the first byte. */
+        for (uint32_t b = forms[i].byte[0].lo; b <= forms[i].byte[0].hi; b++)
+            if (sl_sets_step(&s->sets, set, (uint8_t)b) != SL_SET_DEAD)
+                to = 0;
+    }
+    if (s->sets.full)
+        return 0;
+    s->sets.set[set].plain = to + 1;
+    return to;
+}
+
+/* The plain tokens of a mask, if they can be told by their length: then only
+ * the others have to be walked. */
+static bool add_plain(struct sl_shape *s, struct mask *m, uint32_t set)
+{
+    const struct sl_trie *t = s->trie;
+    uint32_t n = 0, need = m->need, at = set;
+
+    while (n < SL_TRIE_PLAIN) {
+        uint32_t to = plain_next(s, at);
+
+        if (to == 0 || (to != SL_SET_DEAD && s->sets.set[to].ends))
+            return false;
+        if (to == SL_SET_DEAD)
+            break;
+        need = (uint32_t)sl_max(need, s->sets.set[to].need);
+        n = to == at ? SL_TRIE_PLAIN : n + 1;
+        at = to;
+    }
+    m->need = need;
+    if (n == SL_TRIE_PLAIN) {
+        for (size_t w = 0; w < sl_mask_words(t->n_vocab); w++)
+            m->bit[w] |= t->plain_bit[w];
+        return true;
+    }
+    for (uint32_t i = 0; i < t->n_plain[n]; i++)
+        set_bit(m->bit, t->plain[i]);
+    return true;
+}
+
+/* ---- masks that are kept */
+
+/* A place for a mask, at the cost of a cheap one, or else of the one that was
+ * used the longest time ago. */
 static struct mask *new_mask(struct sl_shape *s, uint32_t set)
 {
     size_t words = sl_mask_words(s->trie->n_vocab);
-    struct mask *m;
+    struct mask *m = &s->mask[0];
 
-    if (&s->mask[s->victim] == s->busy)
-        s->victim = (s->victim + 1) % N_MASK;
-    m = &s->mask[s->victim];
-    s->victim = (s->victim + 1) % N_MASK;
+    for (int i = 1; i < N_MASK && m->set; i++) {
+        struct mask *x = &s->mask[i];
+        bool cheap = x->cost < CHEAP, was = m->cost < CHEAP;
+
+        if (!x->set || (cheap && !was) || (cheap == was && x->used < m->used))
+            m = x;
+    }
     if (m->set)
         s->sets.set[m->set].mask = 0;
     m->set = 0;
     if (!m->bit && sl_mem_alloc(&m->bit, words, sizeof(*m->bit), "a mask", NULL))
         return NULL;
     memset(m->bit, 0, words * sizeof(*m->bit));
-    m->n_out = m->need = 0;
+    m->n_out = m->need = m->cost = 0;
     m->set = set;
     s->sets.set[set].mask = (uint32_t)(m - s->mask) + 1;
     return m;
 }
 
-static struct mask *kept(struct sl_shape *s, uint32_t set)
-{
-    uint32_t i = s->sets.set[set].mask;
-
-    return i ? &s->mask[i - 1] : NULL;
-}
-
-static void forget(struct sl_shape *s, struct mask *m)
-{
-    s->sets.set[m->set].mask = 0;
-    m->set = 0;
-}
-
-/* The mask of states whose caller is not known. */
+/* The mask of states whose caller is not known; NULL: too much work. */
 static struct mask *any_mask(struct sl_shape *s, uint32_t set)
 {
-    struct mask *m = kept(s, set);
+    uint32_t i = s->sets.set[set].mask;
+    struct mask *m = i ? &s->mask[i - 1] : NULL;
 
-    if (m || set <= SL_SET_LAST_DEAD)
-        return m;
-    m = new_mask(s, set);
-    if (!m)
+    if (set <= SL_SET_LAST_DEAD)
         return NULL;
-    m->need = s->sets.set[set].need;
-    walk(s, m->bit, m, 0, s->trie->n, set);
-    if (s->sets.full) {
-        forget(s, m);
-        return NULL;
+    if (!m) {
+        const struct sl_nodes *t;
+
+        m = new_mask(s, set);
+        if (!m)
+            return NULL;
+        m->need = s->sets.set[set].need;
+        t = add_plain(s, m, set) ? &s->trie->rest : &s->trie->all;
+        m->nodes = t;
+        walk(s, t, m->bit, m, 0, t->n, set);
+        if (s->sets.full) {
+            s->sets.set[set].mask = 0;
+            m->set = 0;
+            return NULL;
+        }
     }
+    m->used = ++s->clock;
     return m;
 }
 
@@ -391,7 +508,8 @@ static bool add_group(struct sl_shape *s, uint64_t *bit, uint32_t set,
     if (!m)
         return false;
     if (s->sets.frame[frame].depth + m->need > SL_AUTOMATON_MAX_DEPTH) {
-        walk(s, bit, NULL, 0, t->n, sl_sets_part(&s->sets, set, i, n, false));
+        walk(s, &t->all, bit, NULL, 0, t->all.n,
+             sl_sets_part(&s->sets, set, i, n, false));
         return !s->sets.full;
     }
     for (size_t w = 0; w < sl_mask_words(t->n_vocab); w++)
@@ -400,7 +518,8 @@ static bool add_group(struct sl_shape *s, uint64_t *bit, uint32_t set,
         return true;
     after = sl_sets_return(&s->sets, frame);
     for (uint32_t k = 0; k < m->n_out && !s->sets.full; k++)
-        walk(s, bit, NULL, m->out[k] + 1, t->end[m->out[k]], after);
+        walk(s, m->nodes, bit, NULL, m->out[k] + 1, m->nodes->end[m->out[k]],
+             after);
     return !s->sets.full;
 }
 
@@ -428,23 +547,17 @@ int sl_matcher_mask(struct sl_matcher *mt, const uint64_t **out,
                     struct sl_err *err)
 {
     struct sl_shape *s = mt->s;
-    struct mask *m;
 
     begin(mt);
-    m = kept(s, mt->set);
-    if (!m) {
-        m = new_mask(s, mt->set);
-        s->busy = m;
-        if (m && !fill(s, m->bit, mt->set)) {
-            forget(s, m);
-            m = NULL;
-        }
-        s->busy = NULL;
+    if (s->whole_set != mt->set) {
+        memset(s->whole, 0,
+               sl_mask_words(s->trie->n_vocab) * sizeof(*s->whole));
+        s->whole_set = fill(s, s->whole, mt->set) ? mt->set : 0;
     }
-    if (!m)
+    if (!s->whole_set)
         return sl_fail(err, SL_EARG,
                        "the shape of the answer is too ambiguous to say what "
                        "may follow here; make it simpler");
-    *out = m->bit;
+    *out = s->whole;
     return 0;
 }

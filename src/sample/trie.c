@@ -2,6 +2,7 @@
 #include "sample/trie.h"
 
 #include "base/mem.h"
+#include "base/utf8.h"
 
 struct word {
     const char *p;
@@ -30,7 +31,7 @@ static size_t common(const struct word *a, const struct word *b)
     return i;
 }
 
-static int take_nodes(struct sl_trie *t, size_t n, struct sl_err *err)
+static int take_nodes(struct sl_nodes *t, size_t n, struct sl_err *err)
 {
     const char *what = "the tokens by their bytes";
     int rc = sl_mem_alloc(&t->byte, n, sizeof(*t->byte), what, err);
@@ -44,8 +45,16 @@ static int take_nodes(struct sl_trie *t, size_t n, struct sl_err *err)
     return rc;
 }
 
-/* Add sorted words; path[d] is the open node of depth d. */
-static void add_words(struct sl_trie *t, const struct word *w, size_t n,
+static void free_nodes(struct sl_nodes *t)
+{
+    sl_mem_free(t->byte);
+    sl_mem_free(t->depth);
+    sl_mem_free(t->id);
+    sl_mem_free(t->end);
+}
+
+/* Add sorted words, all different; path[d] is the open node of depth d. */
+static void add_words(struct sl_nodes *t, const struct word *w, size_t n,
                       uint32_t *path)
 {
     size_t open = 0; /* nodes on the path */
@@ -61,23 +70,19 @@ static void add_words(struct sl_trie *t, const struct word *w, size_t n,
             t->depth[t->n] = (uint16_t)open;
             t->id[t->n++] = -1;
         }
-        if (t->id[path[open - 1]] < 0)
-            t->id[path[open - 1]] = w[i].id;
-        else
-            t->text[w[i].id] = NULL;
+        t->id[path[open - 1]] = w[i].id;
     }
     while (open > 0)
         t->end[path[--open]] = t->n;
 }
 
-static int build(struct sl_trie *t, struct word *w, size_t n,
+static int build(struct sl_nodes *t, const struct word *w, size_t n,
                  struct sl_err *err)
 {
     uint32_t *path = NULL;
     size_t n_node = 0;
     int rc;
 
-    qsort(w, n, sizeof(*w), by_bytes);
     for (size_t i = 0; i < n; i++)
         n_node += w[i].len - (i ? common(&w[i - 1], &w[i]) : 0);
     rc = sl_mem_alloc(&path, SL_TRIE_MAX_DEPTH, sizeof(*path),
@@ -88,6 +93,73 @@ static int build(struct sl_trie *t, struct word *w, size_t n,
         add_words(t, w, n, path);
     sl_mem_free(path);
     return rc;
+}
+
+/* Of words with the same bytes the first stays. */
+static size_t drop_equal(struct sl_trie *t, struct word *w, size_t n)
+{
+    size_t k = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        if (k && w[k - 1].len == w[i].len &&
+            !memcmp(w[k - 1].p, w[i].p, w[i].len))
+            t->text[w[i].id] = NULL;
+        else
+            w[k++] = w[i];
+    }
+    return k;
+}
+
+/* Characters of a plain token; 0: it is not plain. */
+static uint32_t plain_chars(const struct word *w)
+{
+    uint32_t n = 0;
+
+    if (sl_utf8_valid(w->p, w->len) < w->len)
+        return 0;
+    for (uint32_t i = 0; i < w->len; i++) {
+        uint8_t c = (uint8_t)w->p[i];
+
+        if (c < 0x80 && !sl_trie_is_plain(c))
+            return 0;
+        n += (c & 0xc0) != 0x80;
+    }
+    return n <= SL_TRIE_PLAIN ? n : 0;
+}
+
+/* List the plain words by length, and keep the others in w[*n]. */
+static int split(struct sl_trie *t, struct word *w, size_t *n,
+                 struct sl_err *err)
+{
+    const char *what = "the tokens by their bytes";
+    uint32_t at[SL_TRIE_PLAIN + 2] = {0};
+    size_t k = 0;
+    int rc = sl_mem_alloc(&t->plain, *n, sizeof(*t->plain), what, err);
+
+    if (!rc)
+        rc = sl_mem_alloc(&t->plain_bit, (size_t)t->n_vocab / 64 + 1,
+                          sizeof(*t->plain_bit), what, err);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < *n; i++)
+        at[plain_chars(&w[i]) + 1]++;
+    at[1] = 0; /* those that are not plain */
+    for (uint32_t c = 1; c <= SL_TRIE_PLAIN; c++) {
+        at[c + 1] += at[c];
+        t->n_plain[c] = at[c + 1];
+    }
+    for (size_t i = 0; i < *n; i++) {
+        uint32_t c = plain_chars(&w[i]);
+
+        if (!c) {
+            w[k++] = w[i];
+            continue;
+        }
+        t->plain[at[c]++] = w[i].id;
+        t->plain_bit[w[i].id / 64] |= 1ull << w[i].id % 64;
+    }
+    *n = k;
+    return 0;
 }
 
 int sl_trie_open(struct sl_trie **out, const char *const *text,
@@ -114,8 +186,15 @@ int sl_trie_open(struct sl_trie **out, const char *const *text,
         t->len[i] = len[i];
         w[n++] = (struct word){text[i], len[i], (int32_t)i};
     }
+    if (!rc) {
+        qsort(w, n, sizeof(*w), by_bytes);
+        n = drop_equal(t, w, n);
+        rc = build(&t->all, w, n, err);
+    }
     if (!rc)
-        rc = build(t, w, n, err);
+        rc = split(t, w, &n, err);
+    if (!rc)
+        rc = build(&t->rest, w, n, err);
     sl_mem_free(w);
     if (rc)
         sl_trie_close(&t);
@@ -128,10 +207,10 @@ void sl_trie_close(struct sl_trie **t)
 {
     if (!*t)
         return;
-    sl_mem_free((*t)->byte);
-    sl_mem_free((*t)->depth);
-    sl_mem_free((*t)->id);
-    sl_mem_free((*t)->end);
+    free_nodes(&(*t)->all);
+    free_nodes(&(*t)->rest);
+    sl_mem_free((*t)->plain);
+    sl_mem_free((*t)->plain_bit);
     sl_mem_free((void *)(*t)->text);
     sl_mem_free((*t)->len);
     sl_mem_free(*t);
