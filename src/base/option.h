@@ -190,7 +190,7 @@ enum sl_opt_type {
       "--repeat-penalty", "X", 1e-3, 1e3, "the model's",                       \
       "Divides the positive logits of tokens seen before, and multiplies the " \
       "negative ones.")                                                        \
-    X(SEED, INT, SL_VERB_RUN, "seed", "-s", "N", 0, (double)INT64_MAX,         \
+    X(SEED, INT, SL_VERB_RUN | SL_VERB_BENCH, "seed", "-s", "N", 0, (double)INT64_MAX,         \
       "random", "The same seed gives the same text, on any machine.")          \
     X(MAX_TOKENS, COUNT, SL_VERB_RUN | SL_VERB_EVAL, "max-tokens", "-n --n-predict", "N", 0,  \
       1 << 24, "0",                                                            \
@@ -207,13 +207,13 @@ enum sl_opt_type {
       "Ask the template for an answer with, or without, reasoning first.")     \
     X(RAW, BOOL, SL_VERB_RUN, "raw", "", "", 0, 0, "off",                      \
       "Complete the prompt as it is, without the chat template.")              \
-    X(HOST, TEXT, SL_VERB_SERVE, "host", "", "ADDRESS", 0, 0, "127.0.0.1",     \
+    X(HOST, TEXT, SL_VERB_SERVE | SL_VERB_BENCH, "host", "", "ADDRESS", 0, 0, "127.0.0.1",     \
       "Address to listen on; 0.0.0.0 is every one of this machine.")           \
-    X(PORT, INT, SL_VERB_SERVE, "port", "", "N", 0, 65535, "8000",             \
+    X(PORT, INT, SL_VERB_SERVE | SL_VERB_BENCH, "port", "", "N", 0, 65535, "8000",             \
       "Port to listen on; 0 is any free one, and is printed.")                 \
-    X(API_KEY, TEXT, SL_VERB_SERVE, "api-key", "", "KEY", 0, 0, "",            \
+    X(API_KEY, TEXT, SL_VERB_SERVE | SL_VERB_BENCH, "api-key", "", "KEY", 0, 0, "",            \
       "Key that a client must send; several are separated by commas.")         \
-    X(SERVED_MODEL_NAME, TEXT, SL_VERB_SERVE, "served-model-name",             \
+    X(SERVED_MODEL_NAME, TEXT, SL_VERB_SERVE | SL_VERB_BENCH, "served-model-name",             \
       "-a --alias", "NAME", 0, 0, "",                                          \
       "What clients call the model; several are separated by commas, the "     \
       "first is the one in replies.")                                          \
@@ -231,6 +231,25 @@ enum sl_opt_type {
       0, "qwen3_coder", "How the model writes the calls of tools.")            \
     X(REASONING_PARSER, CHOICE, SL_VERB_SERVE, "reasoning-parser", "",         \
       "qwen3", 0, 0, "qwen3", "How the model writes reasoning.")               \
+    X(BACKEND, CHOICE, SL_VERB_BENCH, "backend", "",                           \
+      "openai|openai-chat|vllm=openai", 0, 0, "openai",                        \
+      "Of bench serve: /v1/completions, or chats.")                            \
+    X(NUM_PROMPTS, INT, SL_VERB_BENCH, "num-prompts", "", "N", 1, 1 << 24,     \
+      "100", "Of bench serve: requests in all.")                               \
+    X(REQUEST_RATE, FLOAT, SL_VERB_BENCH, "request-rate", "", "X", 0, 1e6,     \
+      "0", "Of bench serve: requests per second, in random distances; 0 sends "\
+      "as soon as --max-concurrency allows.")                                  \
+    X(MAX_CONCURRENCY, INT, SL_VERB_BENCH, "max-concurrency", "", "N", 0,      \
+      1 << 16, "0", "Of bench serve: requests in flight at most; 0 is no limit.")\
+    X(RANDOM_INPUT_LEN, INT, SL_VERB_BENCH, "random-input-len",                \
+      "--input-len", "N", 1, 1 << 24, "128",                                   \
+      "Of bench serve: tokens of a random prompt.")                            \
+    X(RANDOM_OUTPUT_LEN, INT, SL_VERB_BENCH, "random-output-len",              \
+      "--output-len", "N", 1, 1 << 24, "128",                                  \
+      "Of bench serve: tokens of every answer.")                               \
+    X(DATASET_PATH, TEXT, SL_VERB_BENCH, "dataset-path", "", "FILE", 0, 0, "", \
+      "Of bench serve: prompts, one per line, as text or as JSON objects with "\
+      "'prompt'; instead of random ones.")                                     \
     X(SHAPE, TEXT, SL_VERB_BENCH, "shape", "", "NAME", 0, 0, "",               \
       "The dimensions of a published model, such as qwen3.5-0.8b, with "       \
       "--load-format dummy.")                                                  \

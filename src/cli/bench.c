@@ -3,6 +3,7 @@
  * Measuring is engine/bench.h; here are the arguments and the report. Beside
  * every table stand clock and temperature where the system tells them.
  */
+#include "cli/bench_serve.h"
 #include "cli/ready.h"
 #include "cli/verb.h"
 
@@ -289,7 +290,8 @@ int sl_cli_bench(const struct sl_opts *o, struct sl_err *err)
     } what[] = {{"roofline", roofline},
                 {"forward", forward},
                 {"kernels", kernels},
-                {"load", load}};
+                {"load", load},
+                {"serve", sl_cli_bench_serve}};
     const char *name = o->n_arg ? o->arg[0] : "";
 
     for (size_t i = 0; i < SL_COUNTOF(what); i++)
@@ -297,6 +299,6 @@ int sl_cli_bench(const struct sl_opts *o, struct sl_err *err)
             return what[i].run(o, err);
     return sl_fail(err, SL_EARG,
                    "'%.100s' is nothing that can be measured; say 'roofline', "
-                   "'forward', 'kernels' or 'load'",
+                   "'forward', 'kernels', 'load' or 'serve'",
                    name);
 }
