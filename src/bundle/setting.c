@@ -117,6 +117,7 @@ static int check_later(struct sl_walk *w, const struct later *l,
     size_t len = w->len;
     int rc;
 
+    SL_ASSERT(l); /* what is no option is one of these */
     if (l->shape.type == SL_SHAPE_CALL)
         return ladder(w, v);
     if (!strcmp(l->key, "mtp_prime") && json_is_integer(v) &&

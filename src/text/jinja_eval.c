@@ -75,8 +75,10 @@ static struct sl_jval resolve(struct sl_jrun *r, const struct sl_jstr *name)
 
 static struct frame *frame_at(struct frame *f, uint32_t up)
 {
-    for (; up > 0; up--)
+    for (; up > 0; up--) {
+        SL_ASSERT(f); /* the compiler counted the frames */
         f = f->up;
+    }
     return f;
 }
 
@@ -279,6 +281,7 @@ static struct sl_jval loop_call(struct sl_jrun *r, struct loop *lp,
 {
     struct sl_jval all;
 
+    SL_ASSERT(lp);
     if (name->len == 5) { /* cycle */
         if (a->n == 0)
             sl_jinja_fail(r, SL_EARG, "loop.cycle() needs values");

@@ -84,6 +84,7 @@ static struct sl_jval f_trim(struct sl_jrun *r, struct sl_jval v,
                       MAX_CHARS);
     if (r->rc)
         return v;
+    SL_ASSERT(s);
     p = s->p;
     len = s->len;
     sl_jinja_strip(&p, &len, chars ? chars->p : NULL, chars ? chars->len : 0,

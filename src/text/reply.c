@@ -65,8 +65,10 @@ static int take(struct sl_reply *r, const struct sl_parse_event *ev,
         return begin(r, ev, err);
     case SL_PARSE_ARGS:
     case SL_PARSE_CUT:
+        SL_ASSERT(c); /* BEGIN comes first */
         return add(&c->args, ev, "the arguments of a tool call", err);
     case SL_PARSE_END:
+        SL_ASSERT(c);
         c->complete = true;
         return 0;
     case SL_PARSE_DONE:
