@@ -125,7 +125,7 @@ void sl_engine_draft(struct sl_engine *e);
 void sl_engine_calibrate(struct sl_engine *e);
 
 /* Count, and let others see (engine/stats.c). */
-void sl_engine_count_step(struct sl_engine *e, uint32_t n_row);
+void sl_engine_count_step(struct sl_engine *e, uint32_t n_row, double s);
 void sl_engine_count_round(struct sl_engine *e, uint32_t n_draft,
                            uint32_t n_accept);
 void sl_engine_publish(struct sl_engine *e);

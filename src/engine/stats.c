@@ -7,7 +7,7 @@
 
 _Static_assert(SL_STATS_DRAFT >= SL_MAX_DRAFT, "every draft has a counter");
 
-void sl_engine_count_step(struct sl_engine *e, uint32_t n_row)
+void sl_engine_count_step(struct sl_engine *e, uint32_t n_row, double s)
 {
     uint32_t i = 0;
 
@@ -17,6 +17,7 @@ void sl_engine_count_step(struct sl_engine *e, uint32_t n_row)
     e->now.step_rows[i]++;
     e->now.n_step++;
     e->now.n_row += n_row;
+    e->now.step_s += s;
 }
 
 void sl_engine_count_round(struct sl_engine *e, uint32_t n_draft,

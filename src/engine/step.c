@@ -455,6 +455,7 @@ void sl_engine_step(struct sl_engine *e)
                         .hidden = e->uses_mtp ? e->hidden : NULL};
     struct sl_err err = {0};
     uint64_t t0, context;
+    double took;
 
     drop_cancelled(e);
     admit_waiting(e);
@@ -466,9 +467,10 @@ void sl_engine_step(struct sl_engine *e)
     context = build(e, &s);
     t0 = sl_clock_ns();
     sl_forward(e->model, &s);
-    sl_cost_learn(&e->cost, s.n_row, context, sl_clock_s(t0, sl_clock_ns()));
+    took = sl_clock_s(t0, sl_clock_ns());
+    sl_cost_learn(&e->cost, s.n_row, context, took);
     e->n_step++;
-    sl_engine_count_step(e, s.n_row);
+    sl_engine_count_step(e, s.n_row, took);
     if (sl_engine_score(e))
         s.logits = sl_head(e->model, s.logit_row, s.n_logit);
     for (uint32_t i = 0; i < e->n_run; i++)

@@ -203,24 +203,26 @@ static void print_own(struct sl_buf *b, const struct sl_engine_stats *e,
 {
     const struct {
         const char *name, *type, *help;
-        uint64_t n;
+        double n;
     } own[] = {
         {"recurrent_slots_in_use", "gauge", "Recurrent states in use.",
-         e->n_state},
+         (double)e->n_state},
         {"recurrent_checkpoints", "gauge", "Prefixes that are kept.",
-         e->n_kept},
+         (double)e->n_kept},
         {"recurrent_checkpoint_restores_total", "counter",
-         "Prompts that began with a kept prefix.", e->n_kept_used},
-        {"steps_total", "counter", "Steps of the engine.", e->n_step},
-        {"rows_total", "counter", "Rows of all steps.", e->n_row},
+         "Prompts that began with a kept prefix.", (double)e->n_kept_used},
+        {"steps_total", "counter", "Steps of the engine.", (double)e->n_step},
+        {"rows_total", "counter", "Rows of all steps.", (double)e->n_row},
+        {"step_seconds_total", "counter", "Time inside of the model.",
+         e->step_s},
     };
 
     for (size_t i = 0; i < SL_COUNTOF(own); i++)
         sl_buf_fmt(b,
                    "# HELP sluice:%s %s\n# TYPE sluice:%s %s\n"
-                   "sluice:%s{%s} %llu\n",
+                   "sluice:%s{%s} %.17g\n",
                    own[i].name, own[i].help, own[i].name, own[i].type,
-                   own[i].name, labels, (unsigned long long)own[i].n);
+                   own[i].name, labels, own[i].n);
 }
 
 static void print_engine(struct sl_buf *b, const struct sl_metrics_more *x,
