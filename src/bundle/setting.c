@@ -112,12 +112,13 @@ static const struct later *find_later(const char *group, const char *key)
 static int check_later(struct sl_walk *w, const struct later *l,
                        const json_t *v)
 {
-    struct sl_shape table[] = {l->shape, {.key = NULL}};
+    struct sl_shape table[2] = {{.key = NULL}};
     json_t *obj;
     size_t len = w->len;
     int rc;
 
     SL_ASSERT(l); /* what is no option is one of these */
+    table[0] = l->shape;
     if (l->shape.type == SL_SHAPE_CALL)
         return ladder(w, v);
     if (!strcmp(l->key, "mtp_prime") && json_is_integer(v) &&

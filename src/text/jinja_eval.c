@@ -297,12 +297,28 @@ static struct sl_jval loop_call(struct sl_jrun *r, struct loop *lp,
     return sl_jinja_bool(true);
 }
 
+/* Add the pairs of **dict to the keywords. */
+static void spread_dict(struct sl_jrun *r, struct sl_jdict *kw,
+                        struct sl_jval more)
+{
+    if (more.kind != SL_J_DICT) {
+        sl_jinja_fail(r, SL_EARG, "'**' needs a mapping, not %s",
+                      sl_jinja_type(more));
+        return;
+    }
+    for (size_t i = 0; !r->rc && i < more.u.d->n; i++) {
+        if (more.u.d->p[i].key.kind != SL_J_STR)
+            sl_jinja_fail(r, SL_EARG, "keywords must be strings");
+        sl_jinja_put(r, kw, more.u.d->p[i].key, more.u.d->p[i].val);
+    }
+}
+
 /* The arguments as written, with *list and **dict spread. */
 static void eval_args(struct sl_jrun *r, struct frame *f,
                       const struct sl_jnode *n, struct sl_jargs *a)
 {
-    struct sl_jval more = sl_jinja_list(r, SL_J_LIST, 0), kw;
-    struct sl_jlist *star = more.u.l;
+    struct sl_jlist *star = sl_jinja_list(r, SL_J_LIST, 0).u.l;
+    struct sl_jval kw;
 
     *a = (struct sl_jargs){.who = "the function", .who_len = 12};
     if (n->name) {
@@ -328,17 +344,8 @@ static void eval_args(struct sl_jrun *r, struct frame *f,
         sl_jinja_put(r, kw.u.d,
                      (struct sl_jval){.kind = SL_J_STR, .u.s = n->y.p[i]->name},
                      eval(r, f, n->y.p[i]->a));
-    if (n->c && !r->rc) {
-        more = eval(r, f, n->c);
-        if (more.kind != SL_J_DICT)
-            sl_jinja_fail(r, SL_EARG, "'**' needs a mapping, not %s",
-                          sl_jinja_type(more));
-        for (size_t i = 0; !r->rc && i < more.u.d->n; i++) {
-            if (more.u.d->p[i].key.kind != SL_J_STR)
-                sl_jinja_fail(r, SL_EARG, "keywords must be strings");
-            sl_jinja_put(r, kw.u.d, more.u.d->p[i].key, more.u.d->p[i].val);
-        }
-    }
+    if (n->c && !r->rc)
+        spread_dict(r, kw.u.d, eval(r, f, n->c));
     a->kw = r->rc ? NULL : kw.u.d;
 }
 
