@@ -195,6 +195,9 @@ enum sl_opt_type {
     X(MAX_TOKENS, COUNT, SL_VERB_RUN | SL_VERB_EVAL, "max-tokens", "-n --n-predict", "N", 0,  \
       1 << 24, "0",                                                            \
       "Tokens of the answer; 0 is as many as the context holds.")              \
+    X(AGAINST, TEXT, SL_VERB_EVAL, "against", "", "MODEL", 0, 0, "",           \
+      "The model that 'eval kl' compares with, instead of the same one with "  \
+      "the weights that are stored.")                                          \
     X(STOP, TEXTS, SL_VERB_RUN, "stop", "", "TEXT", 0, 0, "",                  \
       "End the answer before this text; may be given up to 16 times.")         \
     X(IGNORE_EOS, BOOL, SL_VERB_RUN, "ignore-eos", "", "", 0, 0, "off",        \

@@ -178,17 +178,22 @@ int sl_cli_eval(const struct sl_opts *o, struct sl_err *err)
 {
     char dir[SL_CLI_PATH], path[SL_CLI_PATH];
     struct eval e = {.o = o};
+    bool kl = o->n_arg > 0 && !strcmp(o->arg[0], "kl");
     double load_s;
     int rc;
 
-    if (o->n_arg == 0 || strcmp(o->arg[0], "wordproblems"))
+    if (!kl && (o->n_arg == 0 || strcmp(o->arg[0], "wordproblems")))
         return sl_fail(err, SL_EARG,
                        "'%.100s' is nothing that can be evaluated; say "
-                       "'wordproblems'",
+                       "'wordproblems' or 'kl'",
                        o->n_arg ? o->arg[0] : "");
     if (!sl_opts_has(o, SL_OPT_MODEL))
         return sl_fail(err, SL_EARG, "name the model with --model");
     rc = sl_cli_folder(dir, o->value[SL_OPT_MODEL].s, err);
+    if (!rc && kl)
+        return sl_cli_eval_kl(o, dir, err);
+    if (!rc && sl_opts_has(o, SL_OPT_AGAINST))
+        rc = sl_fail(err, SL_EARG, "--against is for 'eval kl'; remove it");
     if (!rc)
         rc = sl_cli_max_args(o, 1, "the model is given by --model", err);
     if (!rc)

@@ -100,11 +100,15 @@ static const struct verb verbs[] = {
      "Prints the tokens of TEXT, one per line: the id, a tab, and the text of "
      "the token as a JSON string. Without TEXT, or with '-', the text comes "
      "from standard input."},
-    {"eval", SL_VERB_EVAL, sl_cli_eval, "wordproblems",
-     "how many held-out problems a model solves",
-     "Gives the model of --model the problems in its eval/wordproblems.jsonl, "
-     "greedily and several at a time, and counts the answers that end in the "
-     "right '#### N'."},
+    {"eval", SL_VERB_EVAL, sl_cli_eval, "wordproblems | kl FILE",
+     "how many held-out problems a model solves; what quantisation costs",
+     "'wordproblems' gives the model of --model the problems in its "
+     "eval/wordproblems.jsonl, greedily and several at a time, and counts the "
+     "answers that end in the right '#### N'. 'kl' reads the text in FILE with "
+     "the stored weights and with quantised ones (all presets, or that of "
+     "--dtype), and prints how far the predictions are apart: KL divergence in "
+     "nats, share of positions with the same first choice, correlation of the "
+     "logits."},
     {"bench", SL_VERB_BENCH, sl_cli_bench, "WHAT [MODEL]",
      "how fast this machine is, and how much of it is used",
      "WHAT is one of: 'roofline', the rates at which memory is read and numbers "

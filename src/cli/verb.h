@@ -36,6 +36,10 @@ int sl_cli_folder(char path[SL_CLI_PATH], const char *name,
 /* Read a model whole, in any form; *n_bytes is what was checked. */
 int sl_cli_check(uint64_t *n_bytes, const char *path, struct sl_err *err);
 
+/* sluice eval kl FILE, with the model in `dir`. */
+int sl_cli_eval_kl(const struct sl_opts *o, const char *dir,
+                   struct sl_err *err);
+
 /* Print a JSON value on a line of its own, and end it. */
 int sl_cli_print_json(json_t *j, struct sl_err *err);
 

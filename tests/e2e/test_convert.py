@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""sluice convert and verify: every form of the embedded model answers alike,
-damage is found, and a start from what is kept does not read the source."""
+"""sluice convert, verify and eval kl: every form of the embedded model answers
+alike, damage is found, a start from what is kept does not read the source, and
+what quantisation costs is told."""
+import json
 import os
 import pathlib
 import shutil
@@ -78,6 +80,33 @@ def kept_weights_are_used():
         check(answer(src, "--packed-dir", f"{d}/p") == want)
         check(len(list(pathlib.Path(d, "p/packed").glob("*.sluice"))) == 1)
         check(not list(pathlib.Path(d, "p").rglob("*.tmp")))
+
+
+@test
+def what_quantisation_costs():
+    problems = pathlib.Path(DEMO, "eval/wordproblems.jsonl").read_text()
+    text = "\n".join(m["content"] for line in problems.splitlines()[:12]
+                     for m in json.loads(line)["messages"])
+    with tempfile.TemporaryDirectory() as d:
+        pathlib.Path(d, "text").write_text(text)
+        argv = ["eval", "kl", f"{d}/text", "--model", DEMO, "--json",
+                "--threads", "2", "--no-pin", "--max-tokens", "300"]
+        r = Run(*argv)
+        check(r.rc == 0, r)
+        rows = {x["dtype"]: x for x in json.loads(r.out)["rows"]}
+        check(list(rows) == ["auto", "q8", "q4", "bfp4"], rows)
+        kl = {k: x["kl_mean"] for k, x in rows.items()}
+        # Only the type of K and V differs from the reference.
+        check(0 <= kl["auto"] < 1e-4 < kl["q8"] < kl["q4"] < 0.02, kl)
+        check(rows["q4"]["weight_bytes"] < rows["q8"]["weight_bytes"] <
+              rows["auto"]["weight_bytes"], rows)
+        check(all(x["tokens"] == 300 and 0.9 < x["top1"] <= 1 and
+                  x["pcc_min"] <= x["pcc_median"] <= 1.0000001
+                  for x in rows.values()), rows)
+        r = Run(*argv, "--kv-dtype", "fp32", "--dtype", "auto")
+        check(json.loads(r.out)["rows"][0]["kl_max"] == 0, r)
+        check(Run("eval", "kl", "--model", DEMO).refused(2, "one file of text"))
+        check(Run("eval", "kl", f"{d}/no", "--model", DEMO).refused(4, "no"))
 
 
 @test

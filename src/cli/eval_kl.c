@@ -1,0 +1,110 @@
+/* cli/eval_kl.c - sluice eval kl FILE: what quantisation costs, on a text */
+#include "cli/verb.h"
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "cli/open.h"
+#include "cli/progress.h"
+#include "engine/eval.h"
+
+#define MAX_TEXT ((size_t)64 << 20)
+#define MAX_REPORT ((size_t)1 << 20)
+
+/* In the order of enum sl_weight_plan. */
+static const char *const plan_name[] = {"auto", "q8", "q4", "bfp4"};
+
+static json_t *row(enum sl_weight_plan plan, const struct sl_eval_kl *k)
+{
+    return json_pack(
+        "{s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I}",
+        "dtype", plan_name[plan], "tokens", (int)k->n_tok, "kl_mean",
+        k->kl_mean, "kl_median", k->kl_median, "kl_max", k->kl_max, "top1",
+        k->top1, "pcc_mean", k->pcc_mean, "pcc_median", k->pcc_median,
+        "pcc_min", k->pcc_min, "nll", k->nll, "nll_reference", k->nll_reference,
+        "weight_bytes", (json_int_t)k->weight_bytes, "reference_bytes",
+        (json_int_t)k->reference_bytes);
+}
+
+static void line(struct sl_buf *b, enum sl_weight_plan plan,
+                 const struct sl_eval_kl *k)
+{
+    char bytes[SL_CLI_BYTES_LEN];
+
+    sl_cli_bytes(bytes, k->weight_bytes);
+    if (!b->p)
+        sl_buf_fmt(b,
+                   "%u tokens; the stored weights take %.4f nats a token\n"
+                   "dtype  weights    KL mean   median    most     top-1  "
+                   "PCC mean  least    nats\n",
+                   k->n_tok, k->nll_reference);
+    sl_buf_fmt(b, "%-6s %-9s %9.6f %9.6f %8.4f %6.2f%%  %.6f %.6f %.4f\n",
+               plan_name[plan], bytes, k->kl_mean, k->kl_median, k->kl_max,
+               100 * k->top1, k->pcc_mean, k->pcc_min, k->nll);
+}
+
+static int run(struct sl_eval_kl_opts *k, const struct sl_opts *o,
+               enum sl_weight_plan first, enum sl_weight_plan last,
+               struct sl_err *err)
+{
+    json_t *rows = json_array();
+    struct sl_progress p;
+    struct sl_eval_kl r;
+    struct sl_buf b;
+    int rc = 0;
+
+    sl_buf_init(&b, MAX_REPORT);
+    for (int i = (int)first; !rc && i <= (int)last; i++) {
+        char what[40];
+
+        snprintf(what, sizeof(what), "comparing %s", plan_name[i]);
+        k->weights = (enum sl_weight_plan)i;
+        sl_progress_init(&p, what);
+        rc = sl_eval_kl(&r, k, err);
+        sl_progress_end(&p);
+        if (rc)
+            break;
+        json_array_append_new(rows, row(k->weights, &r));
+        line(&b, k->weights, &r);
+    }
+    if (!rc && o->value[SL_OPT_JSON].i)
+        rc = sl_cli_print_json(
+            json_pack("{s:s, s:O}", "task", "kl", "rows", rows), err);
+    else if (!rc)
+        return json_decref(rows), sl_cli_print(&b, "the report", err);
+    json_decref(rows);
+    sl_buf_deinit(&b);
+    return rc;
+}
+
+int sl_cli_eval_kl(const struct sl_opts *o, const char *dir, struct sl_err *err)
+{
+    struct sl_engine_opts eo;
+    struct sl_eval_kl_opts k = {.model = dir};
+    char ref[SL_CLI_PATH], *text = NULL;
+    bool one = sl_opts_has(o, SL_OPT_DTYPE);
+    int rc = 0;
+
+    if (o->n_arg != 2)
+        return sl_fail(err, SL_EARG, "'sluice eval kl' takes one file of text");
+    sl_cli_engine_opts(&eo, o);
+    k.reference = dir;
+    if (o->value[SL_OPT_AGAINST].s) {
+        rc = sl_cli_folder(ref, o->value[SL_OPT_AGAINST].s, err);
+        k.reference = ref;
+        one = true;
+    }
+    k.n_thread = eo.n_thread;
+    k.cpu_mask = eo.cpu_mask;
+    k.kv_type = eo.kv_type;
+    k.max_tokens = (uint32_t)o->value[SL_OPT_MAX_TOKENS].i;
+    if (!rc)
+        rc = sl_file_read(&text, &k.n_text, o->arg[1], MAX_TEXT, err);
+    if (!rc)
+        rc = sl_cli_text(text, k.n_text, "the text", err);
+    k.text = text;
+    if (!rc)
+        rc = run(&k, o, one ? eo.weights : SL_WEIGHTS_AUTO,
+                 one ? eo.weights : SL_WEIGHTS_BFP4, err);
+    sl_file_free(text);
+    return rc;
+}

@@ -1,0 +1,297 @@
+/* engine/eval.c - how far a model's answers are from another's; see eval.h
+ *
+ * The text is cut into windows that start from nothing, so that it may be
+ * longer than a context; a window goes through both models in steps of ROWS
+ * rows, and every row's logits are compared as they come. Nothing else is kept
+ * but three numbers a row.
+ */
+#include "engine/eval.h"
+
+#include <math.h>
+
+#include "base/mem.h"
+#include "engine/engine.h"
+#include "kern/math.h"
+
+#define WINDOW 512 /* tokens; chosen */
+#define ROWS 32    /* of a step: their logits are in memory twice */
+
+/* One of the two. */
+struct side {
+    struct sl_weights *w;
+    struct sl_memory *mem;
+    struct sl_model *model;
+};
+
+struct eval {
+    const struct sl_eval_kl_opts *o;
+    struct sl_kern kern;
+    struct sl_pool *pool;
+    struct side ref, got;
+    struct sl_ids ids;
+    uint32_t n_vocab; /* ids that text can have */
+    double *kl, *pcc; /* [n] */
+    size_t n, n_same;
+    double nll, nll_ref;
+};
+
+/* ------------------------------------------------------------ one position */
+
+/* log of the sum of exp(z), and where the largest is. */
+static double log_sum(const float *z, size_t n, size_t *best)
+{
+    double sum = 0;
+
+    *best = 0;
+    for (size_t i = 1; i < n; i++)
+        if (z[i] > z[*best])
+            *best = i;
+    for (size_t i = 0; i < n; i++)
+        sum += (double)sl_exp(z[i] - z[*best]);
+    return (double)z[*best] + (double)sl_log1p((float)(sum - 1));
+}
+
+static double pcc(const float *a, const float *b, size_t n)
+{
+    double ma = 0, mb = 0, ab = 0, aa = 0, bb = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        ma += (double)a[i];
+        mb += (double)b[i];
+    }
+    ma /= (double)n;
+    mb /= (double)n;
+    for (size_t i = 0; i < n; i++) {
+        double x = (double)a[i] - ma, y = (double)b[i] - mb;
+
+        ab += x * y;
+        aa += x * x;
+        bb += y * y;
+    }
+    return aa > 0 && bb > 0 ? ab / sqrt(aa * bb) : 1;
+}
+
+/* `next` is the token that follows; -1 at the end of a window. */
+static void compare(struct eval *e, const float *ref, const float *got,
+                    int32_t next)
+{
+    size_t n = e->n_vocab, best_ref, best_got;
+    double lr = log_sum(ref, n, &best_ref), lg = log_sum(got, n, &best_got);
+    double kl = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        double p = (double)sl_exp((float)((double)ref[i] - lr));
+
+        kl += p * ((double)ref[i] - lr - ((double)got[i] - lg));
+    }
+    e->kl[e->n] = kl > 0 ? kl : 0; /* rounding */
+    e->pcc[e->n++] = pcc(ref, got, n);
+    e->n_same += best_ref == best_got;
+    if (next < 0)
+        return;
+    e->nll_ref += lr - (double)ref[next];
+    e->nll += lg - (double)got[next];
+}
+
+/* -------------------------------------------------------------- the models */
+
+static int open_side(struct side *s, const struct eval *e, const char *path,
+                     enum sl_dtype_plan plan, enum sl_dtype kv,
+                     struct sl_err *err)
+{
+    struct sl_load_opts lo = {.pool = e->pool, .plan = plan};
+    struct sl_kv_plane plane[SL_MODEL_PLANES];
+    struct sl_memory_opts m = {.planes = plane,
+                               .kv_type = kv,
+                               .n_page = WINDOW / SL_KV_PAGE + 1,
+                               .max_tok = WINDOW,
+                               .n_seq = 1,
+                               .n_draft = 1,
+                               .n_slot = 2};
+    struct sl_model_opts mo = {
+        .max_row = ROWS, .max_seq = 1, .max_logit = ROWS};
+    int rc = sl_weights_open(&s->w, path, &lo, err);
+
+    if (rc)
+        return rc;
+    m.n_plane = sl_model_planes(&s->w->conf, false, plane);
+    sl_model_rec_shape(&s->w->conf, 0, &m.rec);
+    rc = sl_memory_open(&s->mem, &m, err);
+    if (!rc)
+        rc = sl_model_open(&s->model, s->w, e->pool, &e->kern, &mo, err);
+    return rc;
+}
+
+static void close_side(struct side *s)
+{
+    sl_model_close(&s->model);
+    sl_memory_close(&s->mem);
+    sl_weights_close(&s->w);
+}
+
+/* Rows of one step; logits are borrowed until the next one of this side. */
+static int forward(struct side *s, struct sl_seq *q, const int32_t *tok,
+                   uint32_t n, const float **logits, struct sl_err *err)
+{
+    uint32_t row[ROWS];
+    struct sl_step step = {.seq = &q,
+                           .n_seq = 1,
+                           .tok = tok,
+                           .n_row = n,
+                           .logit_row = row,
+                           .n_logit = n};
+    int rc = sl_seq_begin(q, n, 0, err);
+
+    for (uint32_t i = 0; i < n; i++)
+        row[i] = i;
+    if (rc)
+        return rc;
+    sl_forward(s->model, &step);
+    sl_seq_end(q, 0);
+    *logits = step.logits;
+    return 0;
+}
+
+static int window(struct eval *e, const int32_t *tok, uint32_t n,
+                  struct sl_err *err)
+{
+    size_t va = e->ref.w->conf.vocab, vb = e->got.w->conf.vocab;
+    struct sl_seq *a = NULL, *b = NULL;
+    int rc = sl_seq_open(&a, e->ref.mem, err);
+
+    if (!rc)
+        rc = sl_seq_open(&b, e->got.mem, err);
+    for (uint32_t at = 0; !rc && at < n; at += ROWS) {
+        uint32_t k = (uint32_t)sl_min(ROWS, n - at);
+        const float *x = NULL, *y = NULL;
+
+        rc = forward(&e->ref, a, tok + at, k, &x, err);
+        if (!rc)
+            rc = forward(&e->got, b, tok + at, k, &y, err);
+        for (uint32_t i = 0; !rc && i < k; i++)
+            compare(e, x + i * va, y + i * vb,
+                    at + i + 1 < n ? tok[at + i + 1] : -1);
+        if (e->o->progress)
+            e->o->progress(e->o->progress_ctx, e->n, e->ids.len);
+    }
+    sl_seq_close(&a);
+    sl_seq_close(&b);
+    return rc;
+}
+
+/* ------------------------------------------------------------------ all of it
+ */
+
+static int read_text(struct eval *e, struct sl_err *err)
+{
+    struct sl_source *src = NULL;
+    struct sl_tokenizer *t = NULL;
+    struct sl_encoder *enc = NULL;
+    int rc = sl_source_open(&src, e->o->reference, err);
+
+    sl_ids_init(&e->ids, SL_TOKENIZE_MAX_TEXT);
+    if (!rc)
+        rc = sl_source_tokenizer(&t, src, err);
+    if (!rc)
+        rc = sl_encoder_open(&enc, t, err);
+    if (!rc)
+        rc = sl_tokenize_encode(enc, e->o->text, e->o->n_text, false, &e->ids,
+                                err);
+    if (!rc)
+        e->n_vocab = (uint32_t)sl_min(sl_tokenizer_n_ids(t), src->conf.vocab);
+    if (e->o->max_tokens)
+        e->ids.len = sl_min(e->ids.len, e->o->max_tokens);
+    if (!rc && e->ids.len < 2)
+        rc = sl_fail(err, SL_EARG,
+                     "the text has %zu tokens; give some hundred at least",
+                     e->ids.len);
+    sl_encoder_close(&enc);
+    sl_tokenizer_close(&t);
+    sl_source_close(&src);
+    return rc;
+}
+
+static int open_all(struct eval *e, struct sl_err *err)
+{
+    /* In the order of enum sl_weight_plan. */
+    static const enum sl_dtype_plan plan[] = {SL_PLAN_AUTO, SL_PLAN_Q8,
+                                              SL_PLAN_Q4, SL_PLAN_BFP4};
+    const struct sl_eval_kl_opts *o = e->o;
+    int rc = sl_pool_open(&e->pool, o->n_thread, true, err);
+
+    sl_kern_init(&e->kern, o->cpu_mask);
+    if (!rc)
+        rc = open_side(&e->ref, e, o->reference, SL_PLAN_AUTO, SL_F32, err);
+    if (!rc)
+        rc = open_side(&e->got, e, o->model, plan[o->weights],
+                       sl_engine_kv_dtype(o->kv_type), err);
+    if (!rc && (e->got.w->conf.vocab < e->n_vocab))
+        rc = sl_fail(err, SL_EARG,
+                     "'%.200s' has %u ids and '%.200s' %u; they cannot be "
+                     "compared",
+                     o->model, e->got.w->conf.vocab, o->reference, e->n_vocab);
+    if (!rc)
+        rc = sl_mem_alloc(&e->kl, e->ids.len, sizeof(*e->kl), "numbers", err);
+    if (!rc)
+        rc = sl_mem_alloc(&e->pcc, e->ids.len, sizeof(*e->pcc), "numbers", err);
+    return rc;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+static double mean(const double *v, size_t n)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < n; i++)
+        sum += v[i];
+    return sum / (double)n;
+}
+
+static void summarise(struct sl_eval_kl *out, struct eval *e)
+{
+    size_t n = e->n, windows = (n + WINDOW - 1) / WINDOW;
+    double scored = (double)sl_max(n - windows, 1);
+
+    qsort(e->kl, n, sizeof(*e->kl), by_value);
+    qsort(e->pcc, n, sizeof(*e->pcc), by_value);
+    *out = (struct sl_eval_kl){.n_tok = (uint32_t)n,
+                               .kl_mean = mean(e->kl, n),
+                               .kl_median = e->kl[n / 2],
+                               .kl_max = e->kl[n - 1],
+                               .top1 = (double)e->n_same / (double)n,
+                               .pcc_mean = mean(e->pcc, n),
+                               .pcc_median = e->pcc[n / 2],
+                               .pcc_min = e->pcc[0],
+                               .nll = e->nll / scored,
+                               .nll_reference = e->nll_ref / scored,
+                               .weight_bytes = e->got.w->bytes,
+                               .reference_bytes = e->ref.w->bytes};
+}
+
+int sl_eval_kl(struct sl_eval_kl *out, const struct sl_eval_kl_opts *o,
+               struct sl_err *err)
+{
+    struct eval e = {.o = o};
+    int rc = read_text(&e, err);
+
+    if (!rc)
+        rc = open_all(&e, err);
+    for (size_t at = 0; !rc && at < e.ids.len; at += WINDOW)
+        rc = window(&e, e.ids.p + at, (uint32_t)sl_min(WINDOW, e.ids.len - at),
+                    err);
+    if (!rc)
+        summarise(out, &e);
+    close_side(&e.ref);
+    close_side(&e.got);
+    sl_pool_close(&e.pool);
+    sl_ids_deinit(&e.ids);
+    sl_mem_free(e.kl);
+    sl_mem_free(e.pcc);
+    return sl_wrap(err, rc, "comparing '%.200s'", o->model);
+}
