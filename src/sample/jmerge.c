@@ -231,6 +231,13 @@ static bool others_fit(const json_t *a, const json_t *b)
     return true;
 }
 
+/* "items" speaks of the items behind the prefix of its own schema. */
+static bool items_fit(const json_t *a, const json_t *b)
+{
+    return !json_object_get(a, "prefixItems") || !json_object_get(b, "items") ||
+           json_object_get(b, "prefixItems");
+}
+
 static void *refuse(struct sl_grammar *g, const char *path, const char *key)
 {
     sl_grammar_fail(g, SL_EUNSUP,
@@ -252,6 +259,8 @@ json_t *sl_jmerge(struct sl_grammar *g, const json_t *a, const json_t *b,
         return json_incref((json_t *)(uintptr_t)a);
     if (!others_fit(a, b) || !others_fit(b, a))
         return refuse(g, path, "additionalProperties");
+    if (!items_fit(a, b) || !items_fit(b, a))
+        return refuse(g, path, "items");
     out = json_object();
     json_object_foreach((json_t *)(uintptr_t)a, key, v)
     {

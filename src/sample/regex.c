@@ -190,8 +190,15 @@ static bool class(struct set *s, char c)
                                            {'A', 'Z'},
                                            {'_', '_'},
                                            {'a', 'z'}},
-                                 space[] = {{9, 13}, {' ', ' '}};
-    struct sl_range inv[8];
+                                 space[] = {{9, 13}, {' ', ' '}},
+                                 /* ECMA 262: WhiteSpace, LineTerminator. */
+                                 all_space[] = {
+                                     {9, 13},          {' ', ' '},
+                                     {0xa0, 0xa0},     {0x1680, 0x1680},
+                                     {0x2000, 0x200a}, {0x2028, 0x2029},
+                                     {0x202f, 0x202f}, {0x205f, 0x205f},
+                                     {0x3000, 0x3000}, {0xfeff, 0xfeff}};
+    struct sl_range inv[12];
     const struct sl_range *r = digit;
     size_t n = 1;
 
@@ -203,8 +210,8 @@ static bool class(struct set *s, char c)
         n = SL_COUNTOF(word);
         break;
     case 's':
-        r = space;
-        n = SL_COUNTOF(space);
+        r = c < 'a' ? all_space : space;
+        n = c < 'a' ? SL_COUNTOF(all_space) : SL_COUNTOF(space);
         break;
     default:
         return false;

@@ -4,7 +4,7 @@
  * common: characters, ., sets with \d \w \s and their opposites, groups with
  * and without name, |, * + ? {m,n} (also lazy, which means the same here), \n
  * \t \r \f \v \0 \xHH \uHHHH \u{H..}, and ^ and $ at the ends. \d, \w and \s
- * are ASCII, and "." is all but the ends of lines, as in ECMA 262. Refused by
+ * are ASCII, \S is what is no space in all of Unicode, and "." is all but the ends of lines, as in ECMA 262. Refused by
  * name: looking around, back references, \b, \p, inline flags.
  *
  * Any thread.

@@ -196,6 +196,7 @@ static void patterns(void **state)
         {WHOLE, "\\d{3}-\\d{4}", {"+555-1234", "/555", "-5555"}},
         {WHOLE, "(ab)+?c??", {"+ab", "+ababc", "-c"}},
         {WHOLE, "[^\\s,]{2,3}", {"+ab", "+abc", "-a b", "-abcd"}},
+        {WHOLE, "\\S\\s", {"+a ", "-\xc2\xa0 ", "-\xe3\x80\x80 ", "-a\xc2\xa0"}},
         {WHOLE, "(?:a|(?<n>b))*", {"+", "+abba", "-c"}},
         {WHOLE, "[\\d-]+[-a]", {"+1-", "+1-a", "-b"}},
         {WHOLE, "\\u00e4\\x41\\u{1f600}\\ud83d\\ude00",
@@ -262,6 +263,11 @@ static void schemas(void **state)
         {SCHEMA, "{\"type\":\"string\",\"format\":\"date-time\"}",
          {"+\"2024-12-31T23:59:59.5Z\"", "+\"1999-01-01T00:00:00+01:00\"",
           "-\"2024-12-31\""}},
+        {SCHEMA, "{\"type\":\"string\",\"format\":\"duration\"}",
+         {"+\"PT1H\"", "+\"P1DT2M3S\"", "+\"P4W\"", "-\"PT1H2S", "-\"P1DT\"",
+          "-\"P\""}},
+        {SCHEMA, "{\"type\":\"string\",\"format\":\"hostname\"}",
+         {"+\"a-b.example\"", "-\"xn--", "-\"-a", "-\"a.\""}},
         {SCHEMA, "{\"type\":\"string\",\"format\":\"ipv4\"}",
          {"+\"255.0.10.249\"", "-\"256.", "-\"1.2.3\""}},
         {SCHEMA, "{\"type\":\"integer\",\"minimum\":-5,\"maximum\":120}",
@@ -366,6 +372,8 @@ static void refusals(void **state)
         {SCHEMA, "[1]", "no object and no boolean"},
         {SCHEMA, "{\"allOf\":[{\"pattern\":\"a\"},{\"pattern\":\"b\"}]}", "'pattern'"},
         {SCHEMA, "{\"enum\":[\"a\"],\"pattern\":\"b\"}", "'pattern'"},
+        {SCHEMA, "{\"allOf\":[{\"prefixItems\":[{}]}],\"items\":{\"minimum\":5}}",
+         "'items'"},
     };
 
     (void)state;
