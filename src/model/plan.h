@@ -91,6 +91,12 @@ int sl_plan_check(const struct sl_plan *p, struct sl_err *err);
 /* Give an item its place; base is aligned to SL_ITEM_ALIGN. */
 void sl_item_place(struct sl_item *it, unsigned char *base);
 
+/* Give every item of a plan that was walked and checked a place in a new
+ * reservation of plan->bytes, which the caller ends with sl_mem_unmap, also
+ * after a failure that left *data set; and pack it (model/weights.c). */
+int sl_weights_pack(void **data, struct sl_plan *plan,
+                    const struct sl_load_opts *opts, struct sl_err *err);
+
 /* The error for the value at `at`, in the bytes of the item's tensors, that is
  * not finite. */
 int sl_plan_report_bad(const struct sl_plan *p, const struct sl_item *it,

@@ -402,6 +402,24 @@ static int load(struct sl_weights *w, struct sl_source *src,
     return rc;
 }
 
+int sl_weights_pack(void **data, struct sl_plan *plan,
+                    const struct sl_load_opts *opts, struct sl_err *err)
+{
+    struct load l = {.plan = plan, .opts = opts, .first_bad = SIZE_MAX};
+    int rc = sl_mem_map(data, plan->bytes, "the weights", err);
+
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < plan->n_item; i++)
+        sl_item_place(&plan->item[i], *data);
+    rc = cut(&l, err);
+    if (!rc)
+        rc = pack_all(&l, err);
+    sl_mem_free(l.piece);
+    sl_mem_free(l.scratch);
+    return rc;
+}
+
 static uint64_t count_params(const struct sl_plan *plan)
 {
     uint64_t n = 0;

@@ -270,6 +270,16 @@ static void merge_task(void *ctx, size_t i, unsigned worker)
         finish_unit(c, &u);
 }
 
+void sl_attend_put(const struct sl_run *r, const struct sl_attend *a)
+{
+    struct sl_attend keys = *a;
+    struct ctx c = {.kern = r->kern, .a = &keys, .group = 1};
+
+    keys.n_head = 0;
+    sl_pool_run(r->pool, prepare_task, &c,
+                (a->n_row + ROWS_PER_TASK - 1) / ROWS_PER_TASK);
+}
+
 void sl_attend_run(const struct sl_run *r, const struct sl_attend *a)
 {
     size_t threads = sl_pool_n_thread(r->pool);

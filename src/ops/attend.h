@@ -65,6 +65,10 @@ static inline size_t sl_attend_part_floats(uint32_t group, uint32_t head_dim)
     return (size_t)SL_ATTEND_ROWS * group * ((size_t)head_dim + 2);
 }
 
+/* Only put keys and values of the rows into their pages; queries, outputs and
+ * work space are not looked at. */
+void sl_attend_put(const struct sl_run *r, const struct sl_attend *a);
+
 void sl_attend_run(const struct sl_run *r, const struct sl_attend *a);
 
 #endif
