@@ -50,11 +50,13 @@ enum sl_kv_type { SL_KV_BF16, SL_KV_F32, SL_KV_BFP8 };
 enum sl_draft_who { SL_DRAFT_OFF, SL_DRAFT_GREEDY, SL_DRAFT_ALL };
 
 /* Which drafters may: all there are and the controller chooses among them, the
- * model's MTP head, the text itself (what followed the last tokens before). */
+ * model's MTP head, the text itself (what followed the last tokens before), a
+ * block drafter. */
 enum sl_draft_by {
     SL_DRAFTER_AUTO,
     SL_DRAFTER_MTP,
     SL_DRAFTER_NGRAM,
+    SL_DRAFTER_DFLASH,
     SL_DRAFTER_NONE
 };
 
@@ -83,6 +85,8 @@ struct sl_engine_opts {
     uint64_t prefix_cache_bytes; /* for recurrent states; 0: a part of memory */
     enum sl_draft_who draft;
     enum sl_draft_by drafter;
+    const char *draft_model; /* the folder of a block drafter; NULL: drafter/ in
+                                the model's folder, if it is there */
     uint32_t draft_depth;    /* tokens proposed at once, at most 7; 0: what the
                                 measured times and hits say */
     enum sl_accept_how accept;

@@ -144,10 +144,13 @@ enum sl_opt_type {
       0, 0, "all",                                                             \
       "Who drafts: all requests, none, or greedy ones. A draft is kept if it " \
       "is the token that would have been drawn: the answer is the same.")      \
-    X(DRAFTER, CHOICE, SL_OPT_V_ENGINE, "drafter", "", "auto|mtp|ngram|none",  \
+    X(DRAFTER, CHOICE, SL_OPT_V_ENGINE, "drafter", "", "auto|mtp|ngram|dflash|none", \
       0, 0, "auto",                                                            \
       "Which drafter: the fastest as measured, the model's own head, what "    \
-      "followed in the text before, or none.")                                 \
+      "followed in the text before, a block drafter, or none.")                \
+    X(DRAFT_MODEL, TEXT, SL_OPT_V_ENGINE, "draft-model", "", "DIR", 0, 0, "",  \
+      "A block drafter (DFlash) made for this model; without it drafter/ in "  \
+      "the model's folder is used when it is there.")                          \
     X(DRAFT_DEPTH, CHOICE, SL_OPT_V_ENGINE, "draft-depth", "",                 \
       "auto|1|2|3|4|5|6|7", 0, 0, "auto",                                      \
       "Tokens that are drafted at once; auto goes by measured times and hits.") \

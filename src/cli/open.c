@@ -43,7 +43,8 @@ void sl_cli_engine_opts(struct sl_engine_opts *eo, const struct sl_opts *o)
     /* bf16, fp32, bfp8 */
     static const enum sl_kv_type kv[] = {SL_KV_BF16, SL_KV_F32, SL_KV_BFP8};
     static const enum sl_draft_by by[] = {SL_DRAFTER_AUTO, SL_DRAFTER_MTP,
-                                          SL_DRAFTER_NGRAM, SL_DRAFTER_NONE};
+                                          SL_DRAFTER_NGRAM, SL_DRAFTER_DFLASH,
+                                          SL_DRAFTER_NONE};
     static const enum sl_accept_how accept[] = {SL_KEEP_EXACT, SL_KEEP_LENIENT,
                                                 SL_KEEP_RELAXED};
     const struct sl_opt_value *v = o->value;
@@ -60,6 +61,7 @@ void sl_cli_engine_opts(struct sl_engine_opts *eo, const struct sl_opts *o)
     eo->prefix_cache = v[SL_OPT_PREFIX_CACHE].i == 0; /* on, off */
     eo->prefix_cache_bytes = (uint64_t)(v[SL_OPT_PREFIX_CACHE_GIB].f * 0x1p30);
     eo->draft = who[v[SL_OPT_SPECULATE].i];
+    eo->draft_model = v[SL_OPT_DRAFT_MODEL].s;
     eo->drafter = by[v[SL_OPT_DRAFTER].i];
     eo->accept = accept[v[SL_OPT_ACCEPT].i];
     eo->lenience = (float)v[SL_OPT_LENIENCE].f;

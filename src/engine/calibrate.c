@@ -61,6 +61,22 @@ static double pass_s(struct sl_engine *e, struct sl_seq **q, uint32_t n)
     return sl_clock_s(t0, sl_clock_ns());
 }
 
+/* One block of the block drafter; n is 1. */
+static double block_s(struct sl_engine *e, struct sl_seq **q, uint32_t n)
+{
+    struct sl_flash_blocks b = {.seq = q,
+                                .n_seq = n,
+                                .anchor = e->flash_anchor,
+                                .n_vocab = e->n_vocab,
+                                .draft = e->flash_draft};
+    uint64_t t0 = sl_clock_ns();
+
+    if (sl_seq_reserve(*q, (*q)->n_tok + e->flash_conf->block, NULL))
+        return 0;
+    sl_flash_draft(e->flash, e->model, &b);
+    return sl_clock_s(t0, sl_clock_ns());
+}
+
 typedef double time_fn(struct sl_engine *e, struct sl_seq **q, uint32_t n);
 
 /* The best of a few. */
@@ -86,12 +102,14 @@ void sl_engine_calibrate(struct sl_engine *e)
     uint64_t t0 = sl_clock_ns();
 
     /* Each step commits a row, and the last of them has more behind it. */
-    if (len < (REPEAT + 1) * (step + 1) + pass ||
+    if (len < (REPEAT + 1) * (step + 1) + pass + SL_FLASH_MAX_BLOCK ||
         sl_seq_open(&q, e->mem, NULL))
         return;
     for (uint32_t n = 1; n <= pass && e->uses_mtp; n *= 2)
         if (n == 1 || sl_clock_s(t0, sl_clock_ns()) < LIMIT_S / 2)
             learn(e, &q, &e->spec.pass[SL_BY_MTP], pass_s, n);
+    if (e->flash)
+        learn(e, &q, &e->spec.pass[SL_BY_FLASH], block_s, 1);
     for (uint32_t n = 1; n <= step; n++)
         if (n == 1 || sl_clock_s(t0, sl_clock_ns()) < LIMIT_S)
             learn(e, &q, &e->cost, step_s, n);

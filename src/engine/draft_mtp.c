@@ -16,30 +16,28 @@
  * next round.
  */
 #include "base/clock.h"
-#include "base/mem.h"
 #include "engine/drafter.h"
 #include "engine/gen.h"
 #include "model/mtp.h"
 
+#define DEPTH 7  /* of a chain */
 #define IDLE 512 /* rounds of sequences without a use, and it is off. Chosen. */
 
 static int open_ring(struct sl_gen *g, struct sl_err *err)
 {
-    return sl_mem_alloc(&g->ring, SL_DRAFT_RING,
-                        g->e->weights->conf.hidden * sizeof(*g->ring),
-                        "the rows for drafting", err);
+    return sl_ring_open(&g->ring, g->e->weights->conf.hidden, err);
 }
 
 static void close_ring(struct sl_gen *g)
 {
-    sl_mem_free(g->ring);
+    sl_ring_close(&g->ring);
 }
 
 static uint32_t look(struct sl_gen *g, uint32_t most, enum sl_odds_of *odds)
 {
     (void)g;
     *odds = SL_ODDS_MTP;
-    return most;
+    return (uint32_t)sl_min(most, DEPTH);
 }
 
 static bool is_idle(const struct sl_engine *e)
@@ -50,30 +48,30 @@ static bool is_idle(const struct sl_engine *e)
 /* What the head has not seen is not there. */
 static void leave_gap(struct sl_gen *g)
 {
-    g->seq->from[SL_PLANE_MTP] = g->seq->n_tok - g->n_ring;
+    g->seq->from[SL_PLANE_MTP] = g->seq->n_tok - g->ring.n;
 }
 
 /* Show the head the rows that wait; behind them lies position `end`. */
 static void drain(struct sl_gen *g, uint32_t end)
 {
-    uint32_t pos = end - g->n_ring;
+    uint32_t pos = end - g->ring.n;
     struct sl_mtp_step s = {.seq = &g->seq,
                             .n_seq = 1,
-                            .n = &g->n_ring,
+                            .n = &g->ring.n,
                             .pos = &pos,
-                            .n_row = g->n_ring,
+                            .n_row = g->ring.n,
                             .tok = g->tok + pos + 1,
-                            .hidden = g->ring};
+                            .hidden = g->ring.row};
 
-    if (g->n_ring > 0)
+    if (g->ring.n > 0)
         sl_mtp_forward(g->e->model, &s);
-    g->n_ring = 0;
+    g->ring.n = 0;
 }
 
 static void catch_up(struct sl_gen *g)
 {
-    if (g->n_ring > 0 && is_idle(g->e)) {
-        g->n_ring = 0;
+    if (g->ring.n > 0 && is_idle(g->e)) {
+        g->ring.n = 0;
         leave_gap(g);
     }
     drain(g, g->seq->n_tok);
@@ -81,39 +79,7 @@ static void catch_up(struct sl_gen *g)
 
 static void forget(struct sl_gen *g)
 {
-    g->n_ring = 0;
-}
-
-/* Let n rows wait; false when they do not fit. */
-static bool put_off(struct sl_gen *g, const float *rows, uint32_t n, size_t h)
-{
-    if (n > SL_DRAFT_RING - g->n_ring)
-        return false;
-    memcpy(g->ring + g->n_ring * h, rows, n * h * sizeof(*rows));
-    g->n_ring += n;
-    return true;
-}
-
-/* The same, for the newest of them, at the cost of the oldest. */
-static void put_newest(struct sl_gen *g, const float *rows, uint32_t n,
-                       size_t h)
-{
-    uint32_t half = SL_DRAFT_RING / 2;
-
-    if (n > half) {
-        rows += (n - half) * h;
-        n = half;
-    }
-    /* Half at once, so that a row is moved once. */
-    if (n > SL_DRAFT_RING - g->n_ring) {
-        uint32_t keep = (uint32_t)sl_min(g->n_ring, SL_DRAFT_RING - half);
-
-        memmove(g->ring, g->ring + (g->n_ring - keep) * h,
-                keep * h * sizeof(*rows));
-        g->n_ring = keep;
-    }
-    put_off(g, rows, n, h);
-    leave_gap(g);
+    g->ring.n = 0;
 }
 
 /* Rows of a prompt that the head is not to see: those before the last
@@ -130,17 +96,15 @@ static uint32_t n_unprimed(const struct sl_gen *g, uint32_t pos, uint32_t n)
  * the end of what is committed. False when they can wait, too. */
 static bool is_due(struct sl_gen *g, const float *rows, uint32_t n, bool now)
 {
-    struct sl_engine *e = g->e;
-    size_t h = e->weights->conf.hidden;
-
-    if (!now && put_off(g, rows, n, h))
+    if (!now && sl_ring_push(&g->ring, rows, n))
         return false;
-    if (!now && is_idle(e)) {
-        put_newest(g, rows, n, h);
+    if (!now && is_idle(g->e)) {
+        sl_ring_push_newest(&g->ring, rows, n);
+        leave_gap(g);
         return false;
     }
     drain(g, g->seq->n_tok - n);
-    return now || !put_off(g, rows, n, h);
+    return now || !sl_ring_push(&g->ring, rows, n);
 }
 
 /* Add n rows of g to a pass. */

@@ -39,6 +39,6 @@ struct sl_drafter {
     void (*forget)(struct sl_gen *g);
 };
 
-extern const struct sl_drafter sl_draft_ngram, sl_draft_mtp;
+extern const struct sl_drafter sl_draft_ngram, sl_draft_mtp, sl_draft_flash;
 
 #endif

@@ -21,6 +21,7 @@
 #define DEPTH 7            /* drafts of one sequence: where a chain ends */
 #define DEFAULT_ROWS 512   /* of a step; chosen, not measured */
 #define MAX_TEMPLATE ((size_t)16 << 20)
+#define DRAFTER "drafter" /* the folder of a model's block drafter */
 #define TURN "<|im_start|>" /* begins a turn in the family's chat format */
 
 /* KV takes at most this part of the memory that is free once the weights are
@@ -359,7 +360,7 @@ static int size_context(struct sl_engine *e, size_t page_bytes,
 static int open_memory(struct sl_engine *e, struct sl_err *err)
 {
     const struct sl_conf *c = &e->weights->conf;
-    struct sl_kv_plane plane[SL_MODEL_PLANES];
+    struct sl_kv_plane plane[SL_MODEL_PLANES + 1];
     struct sl_memory_opts m = {
         .planes = plane,
         .kv_type = sl_engine_kv_dtype(e->opts.kv_type),
@@ -376,6 +377,11 @@ static int open_memory(struct sl_engine *e, struct sl_err *err)
     int rc;
 
     m.n_plane = sl_model_planes(c, e->uses_mtp, plane);
+    if (e->flash) {
+        e->flash_plane = m.n_plane++;
+        sl_flash_plane(e->flash, &plane[e->flash_plane]);
+        sl_flash_set_plane(e->flash, e->flash_plane);
+    }
     m.n_draft = e->opts.max_num_seqs;
     sl_model_rec_shape(c, e->max_depth, &m.rec);
     e->n_keep = places_to_keep(e, sl_rec_slot_bytes(&m.rec));
@@ -401,10 +407,16 @@ static int open_step(struct sl_engine *e, struct sl_err *err)
 {
     uint32_t n = e->opts.max_num_seqs, rows = e->opts.max_num_batched_tokens;
     size_t hidden = e->uses_mtp ? e->weights->conf.hidden : 0;
+    size_t taps = e->flash ? e->flash_conf->n_tap * e->flash_conf->hidden : 0;
+    size_t block = e->flash ? e->flash_conf->block - 1 : 0;
     const struct {
         void *at;
         size_t n, size;
     } array[] = {
+        {&e->taps, rows, taps * sizeof(*e->taps)},
+        {&e->flash_in, rows, taps * sizeof(*e->flash_in)},
+        {&e->flash_anchor, block ? n : 0, sizeof(*e->flash_anchor)},
+        {&e->flash_draft, n, block * sizeof(*e->flash_draft)},
         {&e->run, n, sizeof(*e->run)},
         {&e->step_seq, n, sizeof(*e->step_seq)},
         {&e->step_rows, n, sizeof(*e->step_rows)},
@@ -441,6 +453,11 @@ static int check_opts(const struct sl_engine_opts *o, const char *path,
                        "--draft-depth is %u; at most %d tokens are drafted at "
                        "once",
                        o->draft_depth, DEPTH);
+    if (o->draft_model &&
+        (o->draft == SL_DRAFT_OFF || o->drafter == SL_DRAFTER_NONE))
+        return sl_fail(err, SL_EARG,
+                       "--draft-model names a drafter, but nobody drafts; "
+                       "remove it, or --speculate off and --drafter none");
     if (o->draft == SL_DRAFT_OFF && o->drafter != SL_DRAFTER_AUTO &&
         o->drafter != SL_DRAFTER_NONE)
         return sl_fail(err, SL_EARG,
@@ -505,8 +522,45 @@ static int check_accept(struct sl_engine *e, struct sl_err *err)
     return sl_accept_opts_check(&e->accept, err);
 }
 
+/* The block drafter: the one that was named, or the folder drafter/ in that of
+ * the model. */
+static int open_flash(struct sl_engine *e, const char *path,
+                      struct sl_err *err)
+{
+    const struct sl_model_opts o = {
+        .max_row = (uint32_t)sl_max(e->opts.max_num_batched_tokens,
+                                    SL_DRAFT_RING),
+        .max_seq = e->opts.max_num_seqs,
+        .max_logit = e->max_logit};
+    char inside[4096];
+    const char *dir = e->opts.draft_model;
+    int rc = 0;
+
+    if (!dir) {
+        rc = sl_path_join(inside, sizeof(inside), path, DRAFTER, err);
+        dir = inside;
+        if (!rc && sl_file_kind(dir) != SL_FILE_DIR) {
+            if (e->opts.drafter != SL_DRAFTER_DFLASH)
+                return 0;
+            return sl_fail(err, SL_EARG,
+                           "--drafter dflash needs a block drafter, and there "
+                           "is no '%.300s'; give one with --draft-model",
+                           dir);
+        }
+    }
+    if (!rc)
+        rc = sl_flash_open(&e->flash, dir, e->weights, e->pool, &o, err);
+    if (rc)
+        return rc;
+    e->flash_conf = sl_flash_get_conf(e->flash);
+    e->drafter[SL_BY_FLASH] = &sl_draft_flash;
+    e->max_depth = (uint32_t)sl_max(DEPTH, e->flash_conf->block - 1);
+    return 0;
+}
+
 /* Who drafts: what was asked for, or whoever can. */
-static int open_drafters(struct sl_engine *e, struct sl_err *err)
+static int open_drafters(struct sl_engine *e, const char *path,
+                         struct sl_err *err)
 {
     enum sl_draft_by by = e->opts.drafter;
     bool all = by == SL_DRAFTER_AUTO;
@@ -536,6 +590,12 @@ static int open_drafters(struct sl_engine *e, struct sl_err *err)
     e->drafts = true;
     e->max_depth = DEPTH;
     e->max_logit += DRAFT_LOGITS;
+    if (all || by == SL_DRAFTER_DFLASH)
+        return open_flash(e, path, err);
+    if (e->opts.draft_model)
+        return sl_fail(err, SL_EARG,
+                       "--draft-model names a block drafter, but --drafter "
+                       "asks for another; remove one of them");
     return 0;
 }
 
@@ -603,7 +663,7 @@ static int load(struct sl_engine *e, const char *path, struct sl_err *err)
     if (!rc)
         rc = check_accept(e, err);
     if (!rc)
-        rc = open_drafters(e, err);
+        rc = open_drafters(e, path, err);
     if (!rc)
         rc = open_memory(e, err);
     if (!rc)
@@ -661,6 +721,7 @@ void sl_engine_close(struct sl_engine **pe)
     sl_sampler_close(&e->sampler);
     sl_model_close(&e->model);
     sl_prefix_close(&e->prefix);
+    sl_flash_close(&e->flash);
     sl_memory_close(&e->mem);
     sl_chat_close(&e->chat);
     sl_shapes_close(&e->shapes);
@@ -672,6 +733,10 @@ void sl_engine_close(struct sl_engine **pe)
     sl_mem_free(e->step_rows);
     sl_mem_free(e->part);
     sl_mem_free(e->bid);
+    sl_mem_free(e->taps);
+    sl_mem_free(e->flash_in);
+    sl_mem_free(e->flash_anchor);
+    sl_mem_free(e->flash_draft);
     sl_mem_free(e->hidden);
     sl_mem_free(e->draft_n);
     sl_mem_free(e->draft_pos);

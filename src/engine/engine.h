@@ -11,6 +11,7 @@
 #include "base/thread.h"
 #include "engine/shape.h"
 #include "engine/speculate.h"
+#include "model/dflash.h"
 #include "model/qwen35.h"
 #include "sample/accept.h"
 #include "sample/sample.h"
@@ -75,6 +76,13 @@ struct sl_engine {
     bool drafts;        /* somebody may draft */
     bool uses_mtp;      /* the model's head among them */
     uint32_t max_depth; /* drafts of one sequence */
+    struct sl_flash *flash; /* the block drafter, or NULL */
+    const struct sl_flash_conf *flash_conf;
+    uint32_t flash_plane;
+    float *taps, *flash_in; /* [max_num_batched_tokens][n_tap * hidden]: as the
+                               step gives them, and side by side */
+    int32_t *flash_anchor, *flash_draft; /* [max_num_seqs], times block - 1 */
+    uint32_t step_n_row;    /* of the step that was run last */
     const struct sl_drafter *drafter[SL_N_BY]; /* NULL: not used */
     struct sl_accept_opts accept;
     struct sl_speculate spec;

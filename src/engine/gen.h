@@ -18,12 +18,9 @@
 
 #include "engine/engine.h"
 #include "engine/ngram.h"
+#include "engine/ring.h"
 #include "engine/stop.h"
 #include "text/detokenize.h"
-
-/* Rows that may wait while nobody drafts: one pass over many is nearly as cheap
- * as over one. */
-#define SL_DRAFT_RING 512
 
 /* Pieces that were made and not yet taken. */
 struct sl_pieces {
@@ -85,9 +82,8 @@ struct sl_gen {
     enum sl_odds_of odds;
     struct sl_guess guess;
     struct sl_ngram *ngram; /* NULL: not used */
-    float *ring;     /* [SL_DRAFT_RING][hidden] newest final rows that the draft
-                        head has not seen; NULL: it does not draft */
-    uint32_t n_ring; /* behind them lies seq->n_tok */
+    struct sl_ring ring; /* final hidden rows that the draft head has not seen */
+    struct sl_ring taps; /* and residuals for the block drafter */
     struct sl_seq *seq; /* RUNNING: its n_tok first tokens went through */
     struct sl_history *hist;
     struct sl_detok detok;

@@ -465,6 +465,12 @@ void sl_engine_step(struct sl_engine *e)
     }
     plan(e);
     context = build(e, &s);
+    if (e->flash) {
+        s.tap = e->flash_conf->tap;
+        s.n_tap = e->flash_conf->n_tap;
+        s.tap_out = e->taps;
+        e->step_n_row = s.n_row;
+    }
     t0 = sl_clock_ns();
     sl_forward(e->model, &s);
     took = sl_clock_s(t0, sl_clock_ns());

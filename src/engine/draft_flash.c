@@ -1,0 +1,180 @@
+/* engine/draft_flash.c - a block drafter beside the target; see model/dflash.h
+ *
+ * Its keys and values come from the target's residuals (taps) of every committed
+ * token. They are made as tokens are committed, prompts too, in one product for
+ * all sequences of the step; while the drafter has not been used for long, taps
+ * wait in a ring instead, and what falls out of it is a gap (sl_seq.from).
+ *
+ * One pass proposes a whole block; how much of it is verified was decided
+ * before.
+ */
+#include "base/clock.h"
+#include "engine/drafter.h"
+#include "engine/gen.h"
+
+#define IDLE 512 /* rounds of sequences without a use, and it is off. Chosen. */
+
+static size_t width(const struct sl_engine *e)
+{
+    return (size_t)e->flash_conf->n_tap * e->flash_conf->hidden;
+}
+
+static int open_ring(struct sl_gen *g, struct sl_err *err)
+{
+    return sl_ring_open(&g->taps, width(g->e), err);
+}
+
+static void close_ring(struct sl_gen *g)
+{
+    sl_ring_close(&g->taps);
+}
+
+static uint32_t look(struct sl_gen *g, uint32_t most, enum sl_odds_of *odds)
+{
+    uint32_t block = g->e->flash_conf->block;
+
+    *odds = SL_ODDS_FLASH;
+    /* The block lies behind the committed tokens, within the context. */
+    if (g->seq->n_tok + block > g->e->opts.max_model_len)
+        return 0;
+    return (uint32_t)sl_min(most, block - 1);
+}
+
+static bool is_idle(const struct sl_engine *e)
+{
+    return e->spec.n_round - e->spec.last_use[SL_BY_FLASH] > IDLE;
+}
+
+/* Show the drafter what waits; behind it lies position `end`. */
+static void drain(struct sl_gen *g, uint32_t end)
+{
+    uint32_t pos = end - g->taps.n;
+    struct sl_flash_rows r = {.seq = &g->seq,
+                              .n_seq = 1,
+                              .n = &g->taps.n,
+                              .pos = &pos,
+                              .n_row = g->taps.n,
+                              .taps = g->taps.row};
+
+    sl_flash_see(g->e->flash, g->e->model, &r);
+    g->taps.n = 0;
+}
+
+static void leave_gap(struct sl_gen *g)
+{
+    g->seq->from[g->e->flash_plane] = g->seq->n_tok - g->taps.n;
+}
+
+static void catch_up(struct sl_gen *g)
+{
+    if (g->taps.n > 0 && is_idle(g->e)) {
+        g->taps.n = 0;
+        leave_gap(g);
+    }
+    drain(g, g->seq->n_tok);
+}
+
+static void forget(struct sl_gen *g)
+{
+    g->taps.n = 0;
+}
+
+/* The taps of n rows from row0 on, side by side, to `to`: the step has them
+ * [tap][row][hidden]. */
+static void collect(const struct sl_engine *e, float *to, uint32_t row0,
+                    uint32_t n)
+{
+    size_t h = e->flash_conf->hidden;
+
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t t = 0; t < e->flash_conf->n_tap; t++, to += h)
+            memcpy(to, e->taps + ((size_t)t * e->step_n_row + row0 + i) * h,
+                   h * sizeof(*to));
+}
+
+static bool drafts(const struct sl_gen *g)
+{
+    return g->by == SL_BY_FLASH && g->n_draft > 0;
+}
+
+static void see(struct sl_engine *e)
+{
+    struct sl_flash_rows r = {.seq = e->step_seq,
+                              .n = e->draft_n,
+                              .pos = e->draft_pos,
+                              .taps = e->flash_in};
+    uint32_t n_seq = 0;
+
+    for (uint32_t i = 0; i < e->n_run; i++) {
+        struct sl_gen *g = e->run[i];
+        const struct sl_part *p = &e->part[i];
+        float *to = e->flash_in + r.n_row * width(e);
+
+        if (p->firm == 0 || p->why != SL_FINISH_NONE || !g->may_draft)
+            continue;
+        collect(e, to, p->row0, p->n_kept);
+        if (!drafts(g) && is_idle(e)) {
+            sl_ring_push_newest(&g->taps, to, p->n_kept);
+            leave_gap(g);
+            continue;
+        }
+        drain(g, g->seq->n_tok - p->n_kept);
+        e->step_seq[n_seq] = g->seq;
+        e->draft_n[n_seq] = p->n_kept;
+        e->draft_pos[n_seq++] = g->seq->n_tok - p->n_kept;
+        r.n_row += p->n_kept;
+    }
+    r.n_seq = n_seq;
+    sl_flash_see(e->flash, e->model, &r);
+}
+
+static void propose(struct sl_engine *e)
+{
+    uint32_t each = e->flash_conf->block - 1, n = 0;
+    struct sl_flash_blocks b = {.seq = e->step_seq,
+                                .anchor = e->flash_anchor,
+                                .n_vocab = e->n_vocab,
+                                .draft = e->flash_draft};
+    uint64_t t0 = sl_clock_ns();
+
+    for (uint32_t i = 0; i < e->n_run; i++) {
+        struct sl_gen *g = e->run[i];
+
+        if (!drafts(g))
+            continue;
+        if (sl_seq_reserve(g->seq, g->seq->n_tok + each + 1, NULL)) {
+            g->n_draft = 0;
+            continue;
+        }
+        e->step_seq[b.n_seq] = g->seq;
+        e->flash_anchor[b.n_seq++] = g->tok[g->n_known - 1];
+    }
+    if (b.n_seq == 0)
+        return;
+    sl_flash_draft(e->flash, e->model, &b);
+    sl_cost_learn(&e->spec.pass[SL_BY_FLASH], b.n_seq, 0,
+                  sl_clock_s(t0, sl_clock_ns()));
+    for (uint32_t i = 0; i < e->n_run; i++) {
+        struct sl_gen *g = e->run[i];
+
+        if (drafts(g))
+            memcpy(g->draft, e->flash_draft + (size_t)n++ * each,
+                   g->n_draft * sizeof(*g->draft));
+    }
+}
+
+static void run(struct sl_engine *e)
+{
+    see(e);
+    propose(e);
+}
+
+const struct sl_drafter sl_draft_flash = {
+    .name = "dflash",
+    .open = open_ring,
+    .close = close_ring,
+    .look = look,
+    .run = run,
+    .catch_up = catch_up,
+    .forget = forget,
+};
