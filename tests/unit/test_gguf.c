@@ -9,6 +9,7 @@
 
 #include "../help/st_out.h"
 #include "base/mem.h"
+#include "file/checkpoint.h"
 #include "file/gguf_out.h"
 
 /* A small file of every kind of value and two tensors: [3, 32] of Q8_0 and [5]
@@ -294,6 +295,87 @@ static void opens_a_file(void **state)
     scratch_remove(dir);
 }
 
+/* Part `no` of `count`, with one tensor of that name. */
+static void write_part(const char *dir, const char *file, unsigned no,
+                       unsigned count, unsigned n_ten, const char *name)
+{
+    static const size_t dim[1] = {8};
+    struct sl_gguf_out o;
+    struct sl_buf b;
+
+    sl_gguf_out_init(&o);
+    sl_gguf_out_u32(&o, "split.no", no);
+    sl_gguf_out_u32(&o, "split.count", count);
+    sl_gguf_out_u32(&o, "split.tensors.count", n_ten);
+    (void)sl_gguf_out_ten(&o, name, SL_GGUF_F32, 1, dim);
+    sl_buf_init(&b, 1 << 20);
+    assert_int_equal(sl_gguf_out_head(&o, &b, NULL), 0);
+    for (size_t i = 0; i < 32; i++)
+        sl_buf_byte(&b, (char)no);
+    scratch_write(dir, file, b.p, b.len);
+    sl_buf_deinit(&b);
+    sl_gguf_out_deinit(&o);
+}
+
+static void refuse_set(const char *path, int code, const char *want)
+{
+    struct sl_ckpt *c = NULL;
+    struct sl_err err = {0};
+    int rc = sl_ckpt_open(&c, path, &err);
+
+    if (rc != code || !strstr(err.msg, want))
+        fail_msg("%d: %s", rc, err.msg);
+    assert_null(c);
+}
+
+/* A set of three: any part opens all of them; what does not belong together, or
+ * is not all there, is named. */
+static void sets(void **state)
+{
+    static const char *const file[] = {"m-00001-of-00003.gguf",
+                                       "m-00002-of-00003.gguf",
+                                       "m-00003-of-00003.gguf"};
+    static const char *const name[] = {"b", "a", "c"};
+    char *dir = scratch_make();
+    char path[3][300];
+
+    (void)state;
+    for (unsigned i = 0; i < 3; i++) {
+        snprintf(path[i], sizeof(path[i]), "%s", scratch_path(dir, file[i]));
+        write_part(dir, file[i], i, 3, 3, name[i]);
+    }
+    for (size_t i = 0; i < 3; i++) {
+        struct sl_ckpt *c = NULL;
+        struct sl_err err = {0};
+        size_t k = 9;
+
+        if (sl_ckpt_open(&c, path[i], &err))
+            fail_msg("%s", err.msg);
+        assert_int_equal(sl_ckpt_n_tensor(c), 3);
+        assert_int_equal(sl_ckpt_n_file(c), 3);
+        assert_true(sl_ckpt_find(c, "a", &k));
+        assert_int_equal(k, 0);
+        assert_int_equal(sl_ckpt_data(c, k)[31], 1);
+        assert_string_equal(sl_ckpt_path(c, k), path[1]);
+        assert_string_equal(sl_ckpt_gguf(c)->path, path[0]);
+        sl_ckpt_close(&c);
+    }
+    write_part(dir, file[2], 2, 3, 3, "a");
+    refuse_set(path[0], SL_EFORMAT, "the tensor 'a' is in");
+    write_part(dir, file[2], 2, 4, 3, "c");
+    refuse_set(path[0], SL_EFORMAT, "says that it is part 3 of 4");
+    write_part(dir, file[2], 1, 3, 3, "c");
+    refuse_set(path[0], SL_EFORMAT, "says that it is part 2 of 3");
+    write_part(dir, file[2], 2, 3, 3, "c");
+    write_part(dir, file[0], 0, 3, 4, "b");
+    refuse_set(path[1], SL_EFORMAT, "says that there are 4 tensors");
+    write_part(dir, "n.gguf", 0, 3, 3, "b");
+    refuse_set(scratch_path(dir, "n.gguf"), SL_EARG, "give it its name back");
+    assert_int_equal(remove(path[1]), 0);
+    refuse_set(path[0], SL_ENOTFOUND, "part 2 of 3");
+    scratch_remove(dir);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -303,6 +385,7 @@ int main(void)
         cmocka_unit_test(alignment),
         cmocka_unit_test(cut_anywhere),
         cmocka_unit_test(opens_a_file),
+        cmocka_unit_test(sets),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
