@@ -29,7 +29,7 @@
 
 #define NO_DEPTH UINT16_MAX
 /* Calls of build: bounds repetitions of nothing, which make no states. */
-#define MAX_STEPS (1u << 21)
+#define MAX_STEPS (1u << 20)
 
 struct wire {
     uint32_t from;

@@ -39,6 +39,7 @@ enum shared {
     OBJECT,
     ARRAY,
     MEMBER,
+    ESCAPE,
     N_SHARED
 };
 
@@ -147,23 +148,32 @@ static uint32_t unicode_escape(struct sl_jschema *j)
     return seq(j, lit(j, "u"), alt);
 }
 
-/* One character inside of a string. */
+static uint32_t call(struct sl_jschema *j, enum shared which);
+
+/* One character inside of a string. What is escaped is a rule: a string of
+ * limited length repeats this for each character. */
 static uint32_t character(struct sl_jschema *j)
 {
     static const struct sl_range plain[] = {{0x20, 0x21},
                                             {0x23, 0x5b},
-                                            {0x5d, SL_GRAMMAR_MAX_CODE}},
-                                 simple[] = {{'"', '"'},   {'/', '/'},
-                                             {'\\', '\\'}, {'b', 'b'},
-                                             {'f', 'f'},   {'n', 'n'},
-                                             {'r', 'r'},   {'t', 't'}};
-    struct sl_grammar *g = j->g;
-    uint32_t alt = sl_grammar_alt(g), esc = sl_grammar_alt(g);
+                                            {0x5d, SL_GRAMMAR_MAX_CODE}};
+    uint32_t alt = sl_grammar_alt(j->g);
 
-    sl_grammar_add(g, esc, sl_grammar_set(g, simple, 8));
-    sl_grammar_add(g, esc, unicode_escape(j));
-    sl_grammar_add(g, alt, sl_grammar_set(g, plain, 3));
-    sl_grammar_add(g, alt, seq(j, lit(j, "\\"), esc));
+    sl_grammar_add(j->g, alt, sl_grammar_set(j->g, plain, 3));
+    sl_grammar_add(j->g, alt, seq(j, lit(j, "\\"), call(j, ESCAPE)));
+    return alt;
+}
+
+/* Behind a backslash. */
+static uint32_t escape(struct sl_jschema *j)
+{
+    static const struct sl_range simple[] = {
+        {'"', '"'}, {'/', '/'}, {'\\', '\\'}, {'b', 'b'},
+        {'f', 'f'}, {'n', 'n'}, {'r', 'r'},   {'t', 't'}};
+    uint32_t alt = sl_grammar_alt(j->g);
+
+    sl_grammar_add(j->g, alt, sl_grammar_set(j->g, simple, 8));
+    sl_grammar_add(j->g, alt, unicode_escape(j));
     return alt;
 }
 
@@ -171,8 +181,6 @@ static uint32_t quoted(struct sl_jschema *j, uint32_t inside)
 {
     return seq(j, lit(j, "\""), seq(j, inside, lit(j, "\"")));
 }
-
-static uint32_t call(struct sl_jschema *j, enum shared which);
 
 /* a, or a "," a "," a ... */
 static uint32_t list(struct sl_jschema *j, enum shared which)
@@ -225,6 +233,8 @@ static uint32_t shared_node(struct sl_jschema *j, enum shared which)
                            sl_grammar_repeat(g, sl_grammar_set(g, blank, 2), 0,
                                              MAX_INDENT)));
         return alt;
+    case ESCAPE:
+        return escape(j);
     case STRING:
         return quoted(j,
                       sl_grammar_repeat(g, character(j), 0, SL_GRAMMAR_MANY));
@@ -255,7 +265,7 @@ static uint32_t call(struct sl_jschema *j, enum shared which)
 {
     static const char *const name[N_SHARED] = {"space",  "string", "integer",
                                                "number", "value",  "object",
-                                               "array",  "member"};
+                                               "array",  "member", "escape"};
 
     if (!j->shared[which]) {
         uint32_t r = sl_grammar_rule(j->g, name[which], strlen(name[which]));

@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <time.h>
 
-#include "base/clock.h"
 #include "base/mem.h"
 #include "sample/automaton.h"
 #include "sample/gbnf.h"
@@ -252,6 +252,8 @@ static void schemas(void **state)
          {"+\"a\\n\xc3\xa4\"", "+1.5", "+null", "+[1,{\"x\":true}]", "+0.1", "-2"}},
         {SCHEMA, "{\"type\":\"string\",\"enum\":[\"a\",1,\"bc\"],\"minLength\":2}",
          {"+\"bc\"", "-\"a\"", "-1"}},
+        {SCHEMA, "{\"type\":\"string\",\"minLength\":3,\"maxLength\":16384}",
+         {"+\"abc\\n\"", "-\"ab\""}},
         {SCHEMA, "{\"type\":\"string\",\"minLength\":1,\"maxLength\":2}",
          {"+\"a\"", "+\"\xc3\xa4\xe2\x82\xac\"", "+\"\\n\\u00e4\"",
           "+\"\\ud83d\\ude00x\"", "-\"\"", "-\"abc", "-\"\\ud83d\"",
@@ -380,16 +382,16 @@ static void refusals(void **state)
     for (size_t i = 0; i < SL_COUNTOF(t); i++) {
         struct sl_shape *s = NULL;
         struct sl_err err = {0};
-        uint64_t t0 = sl_clock_ns();
+        clock_t t0 = clock();
         int rc = open_shape(&s, t[i].kind, t[i].source, &err);
 
         if (!rc || s || !strstr(err.msg, t[i].words))
             fail_msg("%s: %d '%s' lacks '%s'", t[i].source, rc, err.msg,
                      t[i].words);
         assert_true(rc == SL_EARG || rc == SL_EUNSUP);
-        /* Hostile ones cost little: 0.1 s is promised; this one is for slow
-         * machines. */
-        assert_true(sl_clock_s(t0, sl_clock_ns()) < 2);
+        /* Hostile ones cost little: 0.1 s of one core, and here, under
+         * sanitizers, not the hundredfold. */
+        assert_true(clock() - t0 < 5 * CLOCKS_PER_SEC);
     }
 }
 
