@@ -178,6 +178,12 @@ static const char *verb_name(enum sl_verb v)
         return "login";
     case SL_VERB_LOGOUT:
         return "logout";
+    case SL_VERB_PS:
+        return "ps";
+    case SL_VERB_STOP:
+        return "stop";
+    case SL_VERB_LOGS:
+        return "logs";
     }
     return "?";
 }

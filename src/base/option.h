@@ -47,6 +47,9 @@ enum sl_verb {
     SL_VERB_SEARCH = 1 << 24,
     SL_VERB_LOGIN = 1 << 25,
     SL_VERB_LOGOUT = 1 << 26,
+    SL_VERB_PS = 1 << 27,
+    SL_VERB_STOP = 1 << 28,
+    SL_VERB_LOGS = 1 << 29,
 };
 
 enum sl_opt_type {
@@ -66,11 +69,12 @@ enum sl_opt_type {
     (SL_VERB_RUN | SL_VERB_INFO | SL_VERB_TOKENIZE | SL_VERB_DOCTOR |          \
      SL_VERB_VERSION | SL_VERB_EVAL | SL_VERB_BENCH | SL_VERB_PULL |           \
      SL_VERB_LIST | SL_VERB_PROFILES | SL_VERB_CONVERT | SL_VERB_SEARCH |      \
-     SL_VERB_BUILD)
+     SL_VERB_BUILD | SL_VERB_PS)
 #define SL_OPT_V_STORE                                                         \
     (SL_VERB_PULL | SL_VERB_LIST | SL_VERB_RM | SL_VERB_GC | SL_VERB_VERIFY |  \
      SL_VERB_PROFILES | SL_VERB_INIT | SL_VERB_BUILD | SL_VERB_SEARCH |        \
-     SL_VERB_LOGIN | SL_VERB_LOGOUT)
+     SL_VERB_LOGIN | SL_VERB_LOGOUT | SL_VERB_PS | SL_VERB_STOP |              \
+     SL_VERB_LOGS)
 #define SL_OPT_V_HUB                                                           \
     (SL_VERB_RUN | SL_VERB_INFO | SL_VERB_TOKENIZE | SL_VERB_SERVE |           \
      SL_VERB_BENCH | SL_OPT_V_STORE)
@@ -274,6 +278,20 @@ enum sl_opt_type {
     X(FORCE, BOOL, SL_VERB_RUN | SL_VERB_SERVE, "force", "", "", 0, 0, "off",  \
       "Start although this machine has less memory or fewer cores than the "   \
       "bundle asks for.")                                                      \
+    X(DETACH, BOOL, SL_VERB_SERVE, "detach", "-d", "", 0, 0, "off",            \
+      "Go on in the background when the model is ready; 'sluice logs' shows "  \
+      "what it says, 'sluice stop' ends it.")                                  \
+    X(EVERY, BOOL, SL_VERB_STOP, "all", "", "", 0, 0, "off",                   \
+      "Every server of yours on this machine.")                                \
+    X(TIMEOUT, INT, SL_VERB_STOP, "timeout", "", "SECONDS", 0, 86400,          \
+      "the server's --drain-timeout and ten more",                             \
+      "How long requests that run may go on.")                                 \
+    X(KILL, BOOL, SL_VERB_STOP, "kill", "", "", 0, 0, "off",                   \
+      "End it by force when that time is over.")                               \
+    X(FOLLOW, BOOL, SL_VERB_LOGS, "follow", "-f", "", 0, 0, "off",             \
+      "Go on with what is written, until the server ends.")                    \
+    X(LINES, INT, SL_VERB_LOGS, "lines", "-n", "N", 1, 1 << 20, "50",          \
+      "Begin with the last N lines.")                                          \
     X(WEIGHTS, BOOL, SL_VERB_RM | SL_VERB_GC | SL_VERB_VERIFY, "weights", "",  \
       "", 0, 0, "off", "Weights in the shared cache, too.")                    \
     X(OLDER_THAN, INT, SL_VERB_GC, "older-than", "", "DAYS", 0, 36500, "30",   \

@@ -252,9 +252,27 @@ static int add_entry(struct sl_hub_list *l, const json_t *e, const char *repo,
                            err);
 }
 
+int sl_hub_list_page(struct sl_hub_list *l, const json_t *page,
+                     const char *repo, struct sl_err *err)
+{
+    json_t *e;
+    size_t i;
+
+    if (!json_is_array(page))
+        return bad_answer(err, repo, "list");
+    json_array_foreach(page, i, e)
+    {
+        int rc = add_entry(l, e, repo, err);
+
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
 /* The address of rel="next" in a Link field, without the endpoint; it must
  * stay there. *next is "" at the end. */
-static int next_page(char next[SL_CLIENT_URL], const char *link,
+int sl_hub_next_page(char next[SL_CLIENT_URL], const char *link,
                      const char *endpoint, const char *repo, struct sl_err *err)
 {
     const char *rel = strstr(link, "rel=\"next\""), *p = link, *end;
@@ -284,21 +302,15 @@ static int one_page(struct sl_client *h, struct sl_hub_list *l,
                     char path[SL_CLIENT_URL], const char *repo,
                     struct sl_err *err)
 {
-    json_t *page = NULL, *e;
+    json_t *page = NULL;
     struct sl_job *j = NULL;
-    size_t i;
     int rc = get_json(h, &page, path, repo, &j, err);
 
-    if (!rc && !json_is_array(page))
-        rc = bad_answer(err, repo, "list");
-    json_array_foreach(page, i, e)
-    {
-        if (!rc)
-            rc = add_entry(l, e, repo, err);
-    }
     if (!rc)
-        rc = next_page(path, j->in.link, sl_client_places(h)->endpoint, repo,
-                       err);
+        rc = sl_hub_list_page(l, page, repo, err);
+    if (!rc)
+        rc = sl_hub_next_page(path, j->in.link, sl_client_places(h)->endpoint,
+                              repo, err);
     json_decref(page);
     sl_mem_free(j);
     return rc;

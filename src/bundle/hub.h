@@ -41,6 +41,14 @@ int sl_hub_list(struct sl_client *h, struct sl_hub_list *out, const char *repo,
                 const char *sha, struct sl_err *err);
 void sl_hub_list_deinit(struct sl_hub_list *l);
 
+/* One page of a listing, added; and the address of the next one behind the
+ * endpoint, "" at the end. SL_EFORMAT for what no hub should say. */
+int sl_hub_list_page(struct sl_hub_list *l, const json_t *page,
+                     const char *repo, struct sl_err *err);
+int sl_hub_next_page(char next[SL_CLIENT_URL], const char *link,
+                     const char *endpoint, const char *repo,
+                     struct sl_err *err);
+
 /* NULL when the list has no such path. */
 const struct sl_hub_file *sl_hub_list_find(const struct sl_hub_list *l,
                                            const char *path);

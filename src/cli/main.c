@@ -69,6 +69,18 @@ static const struct verb verbs[] = {
      "Removes versions of bundles beyond the last two, and unfinished "
      "downloads that are old; with --weights also revisions of models that "
      "are superseded and needed by nothing. --dry-run says what would go."},
+    {"ps", SL_VERB_PS, sl_cli_ps, "",
+     "servers of yours that run",
+     "Prints every server of this user on this machine: name, process, state "
+     "as it says itself, port, profile, model."},
+    {"stop", SL_VERB_STOP, sl_cli_stop, "NAME",
+     "end a server, and wait for it",
+     "Asks a server to take no more requests and to end when those that run "
+     "are answered, and waits for that. Ends by force only with --kill."},
+    {"logs", SL_VERB_LOGS, sl_cli_logs, "NAME",
+     "what a detached server says",
+     "Prints the end of the log of a server that was started with 'serve "
+     "--detach'."},
     {"search", SL_VERB_SEARCH, sl_cli_search, "TEXT",
      "models on the hub by their names",
      "Prints repositories of the hub whose name has TEXT in it: name, "

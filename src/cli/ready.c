@@ -312,11 +312,11 @@ int sl_cli_ready_init(struct sl_cli_ready *r, struct sl_opts *o,
         return sl_fail(err, SL_EARG,
                        "no model is named; name a checkpoint folder, a model "
                        "on a hub as ORG/NAME, or 'demo' for the embedded one");
-    if (!strcmp(name, "demo") || sl_file_kind(name) != SL_FILE_NONE)
-        return sl_cli_folder(r->path, name, err);
     rc = sl_cli_places(&r->places, o, err);
     if (rc)
         return rc;
+    if (!strcmp(name, "demo") || sl_file_kind(name) != SL_FILE_NONE)
+        return sl_cli_folder(r->path, name, err);
     if (sl_target_is(name) || is_installed(r, name))
         return get_from_hub(r, o, want, name, err);
     return sl_cli_folder(r->path, name, err);

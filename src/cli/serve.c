@@ -4,7 +4,9 @@
 #include "cli/verb.h"
 
 #include "base/mem.h"
+#include "base/process.h"
 #include "base/term.h"
+#include "bundle/instance.h"
 #include "server/server.h"
 
 #define MAX_LIST 16 /* names of the model, or keys */
@@ -13,6 +15,8 @@
 struct serve {
     struct sl_opts o; /* with what a bundle adds */
     struct sl_cli_ready r;
+    struct sl_instance me; /* what 'sluice ps' shows */
+    const char *asked;     /* MODEL, as the user wrote it */
     const char *name[MAX_LIST], *key[MAX_LIST];
     char *words[2]; /* owned: what name and key point into */
 };
@@ -27,10 +31,16 @@ static int open_model(void *ctx, struct sl_engine **out, struct sl_err *err)
 
 static void listening(void *ctx, const char *host, uint16_t port)
 {
-    const struct serve *s = ctx;
+    struct serve *s = ctx;
+    struct sl_err err;
 
     sl_note("sluice: listening on %s://%s:%u\n",
             s->o.value[SL_OPT_SSL_CERTFILE].s ? "https" : "http", host, port);
+    snprintf(s->me.host, sizeof(s->me.host), "%.120s", host);
+    s->me.port = port;
+    /* Serving does not depend on being seen. */
+    if (sl_instance_put(&s->me, &s->r.places, s->asked, &err))
+        sl_note("sluice: 'sluice ps' will not show this server: %s\n", err.msg);
 }
 
 static void ready(void *ctx, const struct sl_engine *e)
@@ -41,6 +51,71 @@ static void ready(void *ctx, const struct sl_engine *e)
     sl_engine_info(e, &i);
     sl_note("sluice: ready: %s, %u tokens of context, loaded in %.1f s\n",
             i.arch, i.max_model_len, i.load_s);
+    sl_process_ready();
+}
+
+/* What exactly is served, for whoever reads the log later. */
+static void say_what(const struct serve *s)
+{
+    const struct sl_ready *h = &s->r.hub;
+
+    if (!s->r.from_hub)
+        return;
+    if (h->has_bundle)
+        sl_note("sluice: bundle %s (%s@%.12s, manifest %.12s), profile %s\n",
+                h->install.name, h->install.repo, h->install.sha,
+                h->manifest.digest, s->r.profile_name);
+    sl_note("sluice: weights %s@%s\n", h->repo, h->sha);
+}
+
+static void describe(struct serve *s)
+{
+    const struct sl_opt_value *v = s->o.value;
+    const struct sl_ready *h = &s->r.hub;
+
+    s->asked = s->o.n_arg ? s->o.arg[0] : v[SL_OPT_MODEL].s;
+    snprintf(s->me.model, sizeof(s->me.model), "%.4000s", s->asked);
+    s->me.tls = v[SL_OPT_SSL_CERTFILE].s != NULL;
+    s->me.drain_s = (unsigned)v[SL_OPT_DRAIN_TIMEOUT].i;
+    if (s->r.from_hub && h->has_bundle) {
+        snprintf(s->me.profile, sizeof(s->me.profile), "%.96s",
+                 s->r.profile_name);
+        snprintf(s->me.sha, sizeof(s->me.sha), "%s", h->install.sha);
+    } else if (s->r.from_hub) {
+        snprintf(s->me.sha, sizeof(s->me.sha), "%s", h->sha);
+    }
+}
+
+/* 1 in the process that was started from, which has nothing left to do. */
+static int detach(struct serve *s, struct sl_err *err)
+{
+    char log[SL_TREE_PATH], old[SL_TREE_PATH + 4], name[SL_INSTANCE_NAME];
+    int64_t pid = 0;
+    int status = 0, rc;
+
+    if (!s->o.value[SL_OPT_DETACH].i)
+        return 0;
+    sl_instance_name(name, s->asked);
+    rc = sl_instance_log(log, &s->r.places, name, err);
+    if (rc)
+        return rc;
+    snprintf(old, sizeof(old), "%s.1", log);
+    if (sl_file_kind(log) == SL_FILE_REGULAR)
+        (void)sl_tree_rename(log, old, NULL);
+    rc = sl_process_detach(log, &pid, &status, err);
+    if (rc == 1) {
+        sl_note("sluice: '%s' is ready, process %lld; log: %s\n", name,
+                (long long)pid, log);
+    } else if (rc == SL_EIO && pid) {
+        char *text = NULL;
+        size_t n = 0;
+
+        if (!sl_file_read(&text, &n, log, (size_t)1 << 20, NULL)) {
+            sl_note("%s", text);
+            sl_file_free(text);
+        }
+    }
+    return rc;
 }
 
 /* "a,b" -> list; the words stay in *words. */
@@ -108,16 +183,17 @@ static int fill(struct serve *s, struct sl_server_opts *so, struct sl_err *err)
     if (!so->tls_cert != !so->tls_key)
         return sl_fail(err, SL_EARG,
                        "--ssl-certfile and --ssl-keyfile belong together");
-    rc = split(s->name, &so->n_name, &s->words[0],
-               name ? name : own, "--served-model-name", err);
+    rc = split(s->name, &so->n_name, &s->words[0], name ? name : own,
+               "--served-model-name", err);
     if (!rc && so->n_name == 0)
         rc = sl_fail(err, SL_EARG, "--served-model-name has no word in it");
     if (!rc && v[SL_OPT_API_KEY].s)
         rc = split(s->key, &so->n_key, &s->words[1], v[SL_OPT_API_KEY].s,
                    "--api-key", err);
     if (!rc && v[SL_OPT_API_KEY].s && so->n_key == 0)
-        rc = sl_fail(err, SL_EARG, "--api-key is empty; leave it out to let "
-                                   "everybody ask");
+        rc = sl_fail(err, SL_EARG,
+                     "--api-key is empty; leave it out to let "
+                     "everybody ask");
     return rc;
 }
 
@@ -133,7 +209,16 @@ int sl_cli_serve(const struct sl_opts *o, struct sl_err *err)
     if (!rc)
         rc = fill(&s, &so, err);
     if (!rc)
+        describe(&s);
+    if (!rc)
+        rc = detach(&s, err);
+    if (!rc) {
+        say_what(&s);
         rc = sl_server_run(&so, err);
+        sl_instance_drop(&s.me, &s.r.places);
+    }
+    if (rc == 1)
+        rc = 0; /* the other process serves */
     sl_mem_free(s.words[0]);
     sl_mem_free(s.words[1]);
     sl_cli_ready_deinit(&s.r);

@@ -8,6 +8,7 @@ the program under test needs no switch.
     hub.add(Repo("t/plain", {"config.json": b"..."}))
     run(..., env=hub.env(folder))
 """
+import functools
 import hashlib
 import json
 import threading
@@ -19,10 +20,12 @@ LFS_BYTES = 4096  # larger files are kept outside of git
 TRICKLE = 65536
 
 
+@functools.lru_cache(64)  # large files are asked for often
 def sha256(data):
     return hashlib.sha256(data).hexdigest()
 
 
+@functools.lru_cache(64)
 def git_sha1(data):
     return hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
 
@@ -38,7 +41,7 @@ class Repo:
         h = hashlib.sha1()
         for path in sorted(self.files):
             h.update(path.encode() + b"\0" +
-                     hashlib.sha256(self.files[path]).digest())
+                     sha256(self.files[path]).encode())
         return h.hexdigest()
 
     def change(self, path, data):

@@ -83,6 +83,7 @@ BUNDLE = bundle("t/demo-bundle", WEIGHTS)
 class Home:
     def __init__(self):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="sluice-home-"))
+        (self.dir / "run").mkdir()
 
     def __enter__(self):
         return self
@@ -526,6 +527,43 @@ def authored():
             json.dumps(json.loads(first) | {"files": None}))
         r = h.run("build", str(d), "--offline")
         check(r.rc == 2 and "'sluice build' alone" in r.err, r)
+
+
+@test
+def instances():
+    """serve --detach, ps, logs, stop: by name, and bounded."""
+    with Home() as h:
+        check("no server of yours" in h.run("ps").out, h.run("ps"))
+        r = h.run("serve", "t/demo-bundle", "--detach", "--port", "0",
+                  "--threads", "2", "--no-pin")
+        check(r.rc == 0 and "'demo-bundle' is ready" in r.err, r)
+        s, = json.loads(h.run("ps", "--json").out)["servers"]
+        check((s["name"], s["state"], s["profile"], s["revision"]) ==
+              ("demo-bundle", "ready", "spec-decode", BUNDLE.sha()), s)
+        r = h.run("logs", "demo-bundle")
+        check("sluice: ready" in r.out and
+              f"weights t/demo-weights@{WEIGHTS.sha()}" in r.out, r)
+        r = h.run("logs", "demo-bundle", "-n", "1")
+        check(r.out.count("\n") == 1, r)
+        # A name that is taken; a port that is taken fails, and says so.
+        r = h.run("serve", "t/demo-bundle", "--detach", "--port",
+                  str(s["port"]), "--threads", "2", "--no-pin")
+        check(r.rc != 0 and str(s["port"]) in r.err, r)
+        r = h.run("stop", "other")
+        check(r.rc == 4 and "no server 'other'" in r.err, r)
+        follow = h.start("logs", "-f", "t/demo-bundle")
+        r = h.run("stop", "t/demo-bundle")
+        check(r.rc == 0 and "'demo-bundle' ended" in r.err, r)
+        out, _ = follow.communicate(timeout=60)
+        check(follow.returncode == 0, out)
+        check("no server of yours" in h.run("ps").out, h.run("ps"))
+        # A file of a process that is gone, or another one by now.
+        stale = h.dir / "run/sluice/x.json"
+        stale.write_text(json.dumps({"name": "x", "pid": os.getpid(),
+                                     "began": 1}))
+        check("no server of yours" in h.run("ps").out, "stale")
+        check(not stale.exists() and h.run("stop", "x").rc == 4, "stale")
+        check(h.run("stop").rc == 2 and h.run("stop", "--all").rc == 0, "all")
 
 
 @test

@@ -1,0 +1,252 @@
+/* bundle/client, hub, store, pull: what decides, without a network. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "bundle/client.h"
+#include "bundle/hub.h"
+#include "bundle/pull.h"
+#include "bundle/store.h"
+
+#define HUB "https://huggingface.co"
+#define LOCAL "http://127.0.0.1:8080"
+
+static void redirections(void **s)
+{
+    static const struct {
+        const char *hub, *from, *location, *to; /* to NULL: refused */
+    } all[] = {
+        {HUB, HUB "/a/b", "/c", HUB "/c"},
+        {HUB, HUB "/a/b", "https://cdn.example.org/x?s=1",
+         "https://cdn.example.org/x?s=1"},
+        {HUB, HUB "/a/b", "//cdn.example.org/x", "https://cdn.example.org/x"},
+        {HUB, HUB "/a", "http://huggingface.co/a", NULL},
+        {HUB, HUB "/a", "http://cdn.example.org/x", NULL},
+        {HUB, HUB "/a", "file:///etc/passwd", NULL},
+        {HUB, HUB "/a", "ftp://x/y", NULL},
+        {HUB, HUB "/a", "https://u:p@cdn.example.org/", NULL},
+        {HUB, HUB "/a", "https://127.0.0.1/x", NULL},
+        {HUB, HUB "/a", "https://localhost/x", NULL},
+        {HUB, HUB "/a", "https://[::1]/x", NULL},
+        {HUB, HUB "/a", "https://10.0.0.1/x", NULL},
+        {HUB, HUB "/a", "https://169.254.169.254/latest", NULL},
+        {HUB, HUB "/a", "https://0x7f.1/x", NULL},
+        {HUB, HUB "/a", "", NULL},
+        {LOCAL, LOCAL "/a", "http://127.0.0.1:9/x", "http://127.0.0.1:9/x"},
+        {LOCAL, LOCAL "/a", "http://localhost:9/x", "http://localhost:9/x"},
+        {LOCAL, LOCAL "/a", "http://example.org/x", NULL},
+        {LOCAL, LOCAL "/a", "https://example.org/x", "https://example.org/x"},
+        {"http://hub.lan", "http://hub.lan/a", "http://hub.lan/b",
+         "http://hub.lan/b"},
+        {"http://hub.lan", "http://hub.lan/a", "http://other.lan/b", NULL},
+    };
+    static char out[SL_CLIENT_URL];
+
+    (void)s;
+    for (size_t i = 0; i < SL_COUNTOF(all); i++) {
+        struct sl_err err = {.code = SL_OK};
+        int rc = sl_client_follow(out, all[i].from, all[i].location, all[i].hub,
+                                  &err);
+
+        /* An empty one leads to where it came from, which is no harm. */
+        if (!*all[i].location)
+            continue;
+        if (all[i].to ? rc || strcmp(out, all[i].to) : rc != SL_EFORMAT)
+            fail_msg("%s from %s: %d %s %s", all[i].location, all[i].hub, rc,
+                     rc ? err.msg : out, all[i].to ? all[i].to : "");
+    }
+}
+
+static void private_addresses(void **s)
+{
+    static const unsigned char yes[][4] = {
+        {127, 0, 0, 1},   {10, 1, 2, 3},    {172, 16, 0, 1}, {172, 31, 9, 9},
+        {192, 168, 1, 1}, {169, 254, 1, 1}, {0, 0, 0, 0},    {100, 64, 0, 1}};
+    static const unsigned char no[][4] = {
+        {8, 8, 8, 8}, {172, 32, 0, 1}, {192, 169, 0, 1}, {100, 128, 0, 1}};
+    unsigned char six[16] = {0};
+
+    (void)s;
+    for (size_t i = 0; i < SL_COUNTOF(yes); i++)
+        assert_true(sl_client_is_private(yes[i], 4));
+    for (size_t i = 0; i < SL_COUNTOF(no); i++)
+        assert_false(sl_client_is_private(no[i], 4));
+    six[15] = 1;
+    assert_true(sl_client_is_private(six, 16)); /* ::1 */
+    six[10] = six[11] = 0xff;
+    memcpy(six + 12, yes[1], 4);
+    assert_true(sl_client_is_private(six, 16)); /* ::ffff:10.1.2.3 */
+    memcpy(six + 12, no[0], 4);
+    assert_false(sl_client_is_private(six, 16));
+    memset(six, 0, sizeof(six));
+    six[0] = 0xfe;
+    six[1] = 0x80;
+    assert_true(sl_client_is_private(six, 16));
+    six[0] = 0x20;
+    assert_false(sl_client_is_private(six, 16));
+}
+
+static void waits(void **s)
+{
+    (void)s;
+    assert_int_equal(sl_client_retry_after("7", 0), 7);
+    assert_int_equal(sl_client_retry_after("99999", 0), 600);
+    assert_int_equal(sl_client_retry_after("-1", 0), -1);
+    assert_int_equal(sl_client_retry_after("soon", 0), -1);
+    /* 784111777 is RFC 9110's example of a date. */
+    assert_int_equal(
+        sl_client_retry_after("Sun, 06 Nov 1994 08:49:37 GMT", 784111770), 7);
+    assert_int_equal(
+        sl_client_retry_after("Sun, 06 Nov 1994 08:49:37 GMT", 784111780), 0);
+    assert_int_equal(sl_client_rate_limit("\"api\";r=0;t=55"), 55);
+    assert_int_equal(sl_client_rate_limit("\"api\";r=0"), -1);
+    assert_int_equal(sl_client_rate_limit("\"api\";t=x"), -1);
+}
+
+static void listings(void **s)
+{
+    static const struct {
+        const char *text, *says; /* NULL: accepted */
+    } all[] = {
+        {"[]", NULL},
+        {"[{\"type\":\"directory\",\"path\":\"d\"}]", NULL},
+        {"[{\"type\":\"file\",\"path\":\"a\",\"size\":1,\"oid\":"
+         "\"1111111111111111111111111111111111111111\"}]",
+         NULL},
+        {"{}", "no proper 'list'"},
+        {"[1]", "no proper 'type'"},
+        {"[{\"type\":\"link\",\"path\":\"a\"}]", "no proper 'type'"},
+        {"[{\"type\":\"file\",\"path\":\"../a\",\"size\":1}]",
+         "part '.' or '..'"},
+        {"[{\"type\":\"file\",\"path\":\"a\",\"size\":-1}]",
+         "no proper 'size'"},
+        {"[{\"type\":\"file\",\"path\":\"a\",\"size\":1,\"oid\":\"x\"}]",
+         "no proper digest"},
+        {"[{\"type\":\"file\",\"path\":\"a\",\"size\":1,\"oid\":"
+         "\"1111111111111111111111111111111111111111\",\"lfs\":{\"size\":5,"
+         "\"oid\":\"1111111111111111111111111111111111111111\"}}]",
+         "no proper digest"},
+    };
+
+    (void)s;
+    for (size_t i = 0; i < SL_COUNTOF(all); i++) {
+        struct sl_hub_list l = {.n = 0};
+        struct sl_err err = {.code = SL_OK};
+        json_t *j = NULL;
+        int rc;
+
+        assert_int_equal(
+            sl_json_parse(&j, all[i].text, strlen(all[i].text), "t", &err), 0);
+        rc = sl_hub_list_page(&l, j, "t/x", &err);
+        if (all[i].says ? rc != SL_EFORMAT || !strstr(err.msg, all[i].says)
+                        : rc)
+            fail_msg("%s: %d %s", all[i].text, rc, err.msg);
+        sl_hub_list_deinit(&l);
+        json_decref(j);
+    }
+}
+
+static void next_pages(void **s)
+{
+    static char out[SL_CLIENT_URL];
+    struct sl_err err;
+
+    (void)s;
+    assert_int_equal(sl_hub_next_page(out, "", HUB, "t/x", &err), 0);
+    assert_string_equal(out, "");
+    assert_int_equal(sl_hub_next_page(out, "<" HUB "/api/x?c=2>; rel=\"next\"",
+                                      HUB, "t/x", &err),
+                     0);
+    assert_string_equal(out, "/api/x?c=2");
+    assert_int_equal(sl_hub_next_page(out,
+                                      "<" HUB "/p>; rel=\"prev\", <" HUB
+                                      "/n>; rel=\"next\"",
+                                      HUB, "t/x", &err),
+                     0);
+    assert_string_equal(out, "/n");
+    assert_int_equal(sl_hub_next_page(out, "<" HUB ".evil.org/x>; rel=\"next\"",
+                                      HUB, "t/x", &err),
+                     SL_EFORMAT);
+    assert_int_equal(sl_hub_next_page(out, "rel=\"next\"", HUB, "t/x", &err),
+                     SL_EFORMAT);
+}
+
+/* Which files make a checkpoint, which a GGUF model. */
+static void choices(void **s)
+{
+    static const char *const path[] = {"README.md",
+                                       "config.json",
+                                       "drafter/model.safetensors",
+                                       "model-Q4_K_M-00001-of-00002.gguf",
+                                       "model-Q4_K_M-00002-of-00002.gguf",
+                                       "model-Q8_0.gguf",
+                                       "model.safetensors",
+                                       "onnx/model.safetensors",
+                                       "original/consolidated.safetensors"};
+    struct sl_hub_list l = {.n = 0};
+    char file[SL_NAME_PATH + 1];
+    bool keep[SL_COUNTOF(path)] = {false};
+    struct sl_err err;
+
+    (void)s;
+    for (size_t i = 0; i < SL_COUNTOF(path); i++)
+        assert_int_equal(sl_hub_list_add(&l, path[i], 1, "d", &err), 0);
+    assert_int_equal(sl_pull_choose(keep, file, &l, "t/x", "", &err), 0);
+    for (size_t i = 0; i < SL_COUNTOF(path); i++)
+        assert_int_equal(keep[i], i == 1 || i == 2 || i == 6);
+    memset(keep, 0, sizeof(keep));
+    assert_int_equal(sl_pull_choose(keep, file, &l, "t/x", "q4_k_m", &err), 0);
+    assert_string_equal(file, path[3]);
+    for (size_t i = 0; i < SL_COUNTOF(path); i++)
+        assert_int_equal(keep[i], i == 3 || i == 4);
+    assert_int_equal(sl_pull_choose(keep, file, &l, "t/x", "Q2_K", &err),
+                     SL_EARG);
+    assert_int_equal(sl_pull_choose(keep, file, &l, "t/x", "Q", &err), SL_EARG);
+    assert_non_null(strstr(err.msg, "several such"));
+    assert_int_equal(
+        sl_pull_choose(keep, file, &l, "t/x", "model-Q8_0.gguf", &err), 0);
+    assert_string_equal(file, "model-Q8_0.gguf");
+    sl_hub_list_deinit(&l);
+}
+
+static void strangers_words(void **s)
+{
+    char out[32];
+
+    (void)s;
+    sl_hub_plain(out, sizeof(out), "a\033[31mb\nc");
+    assert_string_equal(out, "a [31mb c");
+    sl_hub_plain(out, 4, "ab\xc3\xa9"); /* no half characters */
+    assert_string_equal(out, "ab");
+    sl_hub_plain(out, sizeof(out), "ok\xff");
+    assert_string_equal(out, "ok");
+}
+
+static void digests(void **s)
+{
+    char hex[SL_DIGEST_HEX + 1];
+
+    (void)s;
+    /* FIPS 180-2's "abc", and what git hash-object says of "hello\n". */
+    assert_int_equal(sl_digest_bytes(hex, SL_DIGEST_SHA256, "abc", 3, NULL), 0);
+    assert_string_equal(hex, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb"
+                             "410ff61f20015ad");
+    assert_int_equal(sl_digest_bytes(hex, SL_DIGEST_GIT, "hello\n", 6, NULL),
+                     0);
+    assert_string_equal(hex, "ce013625030ba8dba906f756967f9e9ca394464a");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(redirections),    cmocka_unit_test(private_addresses),
+        cmocka_unit_test(waits),           cmocka_unit_test(listings),
+        cmocka_unit_test(next_pages),      cmocka_unit_test(choices),
+        cmocka_unit_test(strangers_words), cmocka_unit_test(digests),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
