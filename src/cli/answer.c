@@ -2,6 +2,7 @@
 #include "cli/answer.h"
 
 #include "base/term.h"
+#include "cli/paint.h"
 
 /* Bytes of one answer: a full context of the longest tokens is below it. */
 #define MAX_ANSWER ((size_t)1 << 30)
@@ -13,18 +14,20 @@ static void cancel(void *gen)
 }
 
 static int take(struct sl_answer *a, const struct sl_piece *p, bool stream,
-                struct sl_err *err)
+                struct sl_paint *paint, struct sl_err *err)
 {
     sl_buf_add(&a->text, p->text, p->n_text);
     for (size_t i = 0; i < p->n_ids; i++)
         json_array_append_new(a->ids, json_integer(p->ids[i]));
     if (p->finish != SL_FINISH_NONE)
         a->finish = p->finish;
+    if (stream && paint)
+        return sl_paint_put(paint, p->text, p->n_text, err);
     return stream ? sl_out_write(p->text, p->n_text, err) : 0;
 }
 
 static int gather(struct sl_answer *a, struct sl_gen *g, bool stream,
-                  struct sl_err *err)
+                  struct sl_paint *paint, struct sl_err *err)
 {
     struct sl_piece p;
     int rc;
@@ -33,10 +36,12 @@ static int gather(struct sl_answer *a, struct sl_gen *g, bool stream,
         rc = sl_gen_next(g, &p, err);
         if (rc <= 0)
             break;
-        rc = take(a, &p, stream, err);
+        rc = take(a, &p, stream, paint, err);
         if (rc)
             return rc;
     }
+    if (!rc && paint)
+        rc = sl_paint_finish(paint, err);
     return rc ? rc : sl_buf_check(&a->text, "the answer", err);
 }
 
@@ -44,18 +49,24 @@ int sl_answer_get(struct sl_answer *out, struct sl_engine *e,
                   const struct sl_gen_opts *opts, bool stream,
                   struct sl_err *err)
 {
+    struct sl_paint *paint = NULL;
     struct sl_gen *g = NULL;
     int rc;
 
     *out = (struct sl_answer){.ids = json_array()};
     sl_buf_init(&out->text, MAX_ANSWER);
-    rc = sl_gen_submit(&g, e, opts, err);
-    if (rc)
+    rc = stream ? sl_paint_open(&paint, e, opts, err) : 0;
+    if (!rc)
+        rc = sl_gen_submit(&g, e, opts, err);
+    if (rc) {
+        sl_paint_close(&paint);
         return rc;
+    }
     out->seed = sl_gen_seed(g);
     sl_term_on_interrupt(cancel, g);
-    rc = gather(out, g, stream, err);
+    rc = gather(out, g, stream, paint, err);
     sl_term_on_interrupt(NULL, NULL);
+    sl_paint_close(&paint);
     sl_gen_stats(g, &out->stats);
     sl_gen_close(&g);
     return rc;
@@ -96,11 +107,12 @@ void sl_answer_note(const struct sl_answer *a)
     /* The first token comes out of the prompt's last row. */
     uint32_t decoded = s->n_output > 0 ? s->n_output - 1 : 0;
 
-    char rounds[96] = "";
+    char rounds[128] = "";
 
     if (s->n_draft > 0)
-        snprintf(rounds, sizeof(rounds), ", %.2f a round",
-                 (double)s->n_output / s->n_round);
+        snprintf(rounds, sizeof(rounds), ", %.2f a round, %.0f %% of drafts",
+                 (double)s->n_output / s->n_round,
+                 100.0 * s->n_accept / s->n_draft);
     if (s->n_judged > 0) {
         size_t n = strlen(rounds);
 

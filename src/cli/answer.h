@@ -15,7 +15,7 @@ struct sl_answer {
 };
 
 /* Submit, and gather the answer to its end; with `stream` every piece goes to
- * standard output as it comes. Ctrl-C ends the answer, not the program: finish
+ * standard output as it comes, on a terminal as paint.h says. Ctrl-C ends the answer, not the program: finish
  * is then SL_FINISH_CANCEL. The caller ends *out with sl_answer_deinit, also
  * after a failure. */
 int sl_answer_get(struct sl_answer *out, struct sl_engine *e,

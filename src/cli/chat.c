@@ -16,6 +16,7 @@
 #include <signal.h>
 
 #include "base/buf.h"
+#include "base/num.h"
 #include "base/term.h"
 #include "cli/answer.h"
 #include "cli/verb.h"
@@ -115,6 +116,105 @@ static enum asked ask(struct chat *c, struct sl_buf *b)
     return how;
 }
 
+/* The words behind a command, or NULL when the line is another one. */
+static const char *behind(const char *line, const char *command)
+{
+    size_t n = strlen(command);
+
+    if (strncmp(line, command, n) || (line[n] && line[n] != ' '))
+        return NULL;
+    return line + n + strspn(line + n, " ");
+}
+
+static void set_temperature(struct chat *c, const char *words)
+{
+    struct sl_err err = {0};
+    double t = (double)c->opts->temperature;
+
+    if (*words &&
+        sl_num_f64(&t, words, strlen(words), 0, 2, "/temperature", &err))
+        sl_note("sluice: %s\n", err.msg);
+    c->opts->temperature = (float)t;
+    sl_note("temperature %g\n", t);
+}
+
+/* The system prompt is the first message; an empty one takes it away. */
+static void set_system(struct chat *c, const char *words)
+{
+    const char *role = json_string_value(
+        json_object_get(json_array_get(c->messages, 0), "role"));
+
+    if (role && !strcmp(role, "system")) {
+        json_array_remove(c->messages, 0);
+        c->n_first -= c->n_first > 0;
+    }
+    if (!*words) {
+        sl_note("no system prompt\n");
+        return;
+    }
+    if (!json_array_insert_new(
+            c->messages, 0,
+            json_pack("{s:s, s:s}", "role", "system", "content", words)))
+        c->n_first++;
+    sl_note("system prompt set\n");
+}
+
+static void save(struct chat *c, const char *path)
+{
+    if (!*path)
+        sl_note("sluice: /save FILE\n");
+    else if (json_dump_file(c->messages, path, JSON_INDENT(1)))
+        sl_note("sluice: '%s' cannot be written\n", path);
+    else
+        sl_note("%zu messages in %s\n", json_array_size(c->messages), path);
+}
+
+static void load(struct chat *c, const char *path)
+{
+    struct sl_err err = {0};
+    json_t *m = NULL;
+
+    if (!*path) {
+        sl_note("sluice: /load FILE\n");
+        return;
+    }
+    if (sl_json_load(&m, path, MAX_WORDS, &err)) {
+        sl_note("sluice: %s\n", err.msg);
+        return;
+    }
+    if (json_is_array(m)) {
+        json_array_clear(c->messages);
+        json_array_extend(c->messages, m);
+        c->n_first = 0;
+        sl_note("%zu messages from %s\n", json_array_size(m), path);
+    } else {
+        sl_note("sluice: '%s' holds no array of messages\n", path);
+    }
+    json_decref(m);
+}
+
+/* Commands that take words; true when it was one. */
+static bool is_setting(struct chat *c, const char *line)
+{
+    static const struct {
+        const char *name;
+        void (*run)(struct chat *c, const char *words);
+    } all[] = {{"/temperature", set_temperature},
+               {"/system", set_system},
+               {"/save", save},
+               {"/load", load}};
+
+    for (size_t i = 0; i < SL_COUNTOF(all); i++) {
+        const char *words = behind(line, all[i].name);
+
+        if (words) {
+            all[i].run(c, words);
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool is_command(struct chat *c, const char *line, bool *end)
 {
     *end = !strcmp(line, "/exit") || !strcmp(line, "/bye");
@@ -127,13 +227,16 @@ static bool is_command(struct chat *c, const char *line, bool *end)
         return true;
     }
     if (!strcmp(line, "/help") || !strcmp(line, "/?")) {
-        sl_note("/clear   forget the conversation\n"
-                "/exit    end; so does Ctrl-D\n"
-                "Ctrl-C   stops an answer\n"
+        sl_note("/clear            forget the conversation\n"
+                "/system WORDS     set the system prompt; without words: none\n"
+                "/temperature X    0 to 2; without a number: show it\n"
+                "/save, /load FILE the conversation, as a JSON array\n"
+                "/exit             end; so does Ctrl-D\n"
+                "Ctrl-C            stops an answer\n"
                 "A line that ends with \\ goes on.\n");
         return true;
     }
-    return false;
+    return is_setting(c, line);
 }
 
 static int say(struct chat *c, const char *role, const char *text, size_t n,

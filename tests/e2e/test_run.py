@@ -292,7 +292,7 @@ class Terminal:
     """The program with a terminal for standard input and error; standard
     output is a pipe, so that what goes where can be seen."""
 
-    def __init__(self, *argv):
+    def __init__(self, *argv, all_tty=False):
         self.master, slave = pty.openpty()
         self.read_out, out = os.pipe()
         self.out = self.screen = b""
@@ -303,7 +303,8 @@ class Terminal:
             os.setsid()
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
-        self.p = subprocess.Popen([SLUICE, *argv], stdin=slave, stdout=out,
+        self.p = subprocess.Popen([SLUICE, *argv], stdin=slave,
+                                  stdout=slave if all_tty else out,
                                   stderr=slave, preexec_fn=own_terminal,
                                   env=dict(os.environ, TERM="xterm"))
         os.close(slave)
@@ -333,7 +334,8 @@ class Terminal:
     def line(self, data):
         """Type a line once the program asks for it: what is typed earlier is
         lost when the line editor takes the terminal over."""
-        marks = (b"seed", b"anew", b"Ctrl-C again")
+        marks = (b"seed", b"anew", b"Ctrl-C again", b"temperature ",
+                 b"system prompt", b"messages ", b"nowhere'")
 
         def asked():
             self.pump()
@@ -389,6 +391,38 @@ def conversation_interrupts():
     t.line(b"\x03")
     t.expect(b"Ctrl-C again")
     t.type(b"\x03")
+    check(t.end() == 0)
+
+
+@test
+def conversation_settings():
+    """Reasoning is dimmed on a terminal, and only there; what /save writes
+    /load reads."""
+    t = Terminal("run", "models/demo", "--seed", "1", "--max-tokens", "60",
+                 all_tty=True)
+    t.expect(b">>> ")
+    t.line(b"/temperature 0.25\n")
+    t.expect(b"temperature 0.25\r\n")
+    t.line(b"/system Be kind.\n")
+    t.expect(b"system prompt set")
+    t.line(b"Why is the sky blue?\n")
+    t.expect(b"[prompt")
+    check(b"\x1b[2m" in t.screen and b"\x1b[0m" in t.screen and
+          b"</think>" not in t.screen, t.screen)
+    with tempfile.TemporaryDirectory() as d:
+        path = os.path.join(d, "talk.json")
+        t.line(f"/save {path}\n".encode())
+        t.expect(b"3 messages in")
+        kept = json.load(open(path))
+        check([m["role"] for m in kept] == ["system", "user", "assistant"] and
+              kept[0]["content"] == "Be kind.", kept)
+        t.line(b"/clear\n")
+        t.expect(b"anew")
+        t.line(f"/load {path}\n".encode())
+        t.expect(b"3 messages from")
+        t.line(b"/load /nowhere\n")
+        t.expect(b"opening '/nowhere'")
+    t.line(b"/exit\n")
     check(t.end() == 0)
 
 
