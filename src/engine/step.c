@@ -17,6 +17,7 @@
 #include "engine/gen.h"
 #include "engine/schedule.h"
 #include "sample/philox.h"
+#include "sample/shape.h"
 
 /* Chosen, not measured: short against the patience of a user, long against the
  * fixed cost of a step. */
@@ -213,6 +214,15 @@ static bool is_cut(const struct sl_gen *g)
     return false;
 }
 
+/* Drafts of g that can be right: a shape may forbid one, and then all behind
+ * it are for nothing. */
+static uint32_t n_useful(const struct sl_gen *g)
+{
+    return g->sample.shape
+               ? sl_matcher_n_fit(g->sample.shape, g->draft, g->n_draft)
+               : g->n_draft;
+}
+
 /* The drafts that go into this step, after all firm rows have their place.
  * n_row: rows so far. */
 static void plan_drafts(struct sl_engine *e, uint32_t n_row)
@@ -226,7 +236,7 @@ static void plan_drafts(struct sl_engine *e, uint32_t n_row)
         *p = (struct sl_part){.firm = e->step_rows[i]};
         if (p->firm != n_left(e->run[i]))
             continue;
-        p->tent = (uint32_t)sl_min(e->run[i]->n_draft, sl_min(rows, logits));
+        p->tent = (uint32_t)sl_min(n_useful(e->run[i]), sl_min(rows, logits));
         rows -= p->tent;
         logits -= p->tent;
     }

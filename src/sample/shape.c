@@ -276,15 +276,18 @@ bool sl_matcher_is_done(struct sl_matcher *m)
     return x->ends && x->n == 0;
 }
 
-uint32_t sl_matcher_mark(struct sl_matcher *m)
+uint32_t sl_matcher_n_fit(struct sl_matcher *m, const int32_t *ids, uint32_t n)
 {
-    enlist(m);
-    return m->set;
-}
+    uint32_t set, i;
 
-void sl_matcher_rewind(struct sl_matcher *m, uint32_t mark)
-{
-    m->set = mark;
+    begin(m);
+    set = m->set;
+    for (i = 0; i < n; i++) {
+        set = step_id(m->s, set, ids[i]);
+        if (set <= SL_SET_LAST_DEAD)
+            break;
+    }
+    return i;
 }
 
 /* -------------------------------------------------------------------- masks */

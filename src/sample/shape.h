@@ -63,9 +63,9 @@ bool sl_matcher_push_text(struct sl_matcher *m, const char *p, size_t len);
 bool sl_matcher_can_end(struct sl_matcher *m); /* the answer is whole */
 bool sl_matcher_is_done(struct sl_matcher *m); /* and nothing can follow */
 
-/* To look ahead: where it is, and back again, with nothing else in between. */
-uint32_t sl_matcher_mark(struct sl_matcher *m);
-void sl_matcher_rewind(struct sl_matcher *m, uint32_t mark);
+/* How many of ids[n], from the first on, could come one after the other; it
+ * stays where it is. */
+uint32_t sl_matcher_n_fit(struct sl_matcher *m, const int32_t *ids, uint32_t n);
 
 /* Words of a mask. */
 static inline size_t sl_mask_words(uint32_t n_vocab)

@@ -549,22 +549,23 @@ static void many_matchers(void **state)
     sl_shape_close(&s);
 }
 
-static void rewinding(void **state)
+static void looking_ahead(void **state)
 {
+    static const int32_t ids[] = {'{', '"', 'a', '"', ':', '1', 'x', '}'};
     struct sl_shape *s = NULL;
     struct sl_matcher *m = NULL;
-    uint32_t mark;
 
     (void)state;
     assert_int_equal(open_shape(&s, SCHEMA, "{\"type\":\"object\"}", NULL), 0);
     assert_int_equal(sl_matcher_open(&m, s, NULL), 0);
-    assert_true(sl_matcher_push_text(m, "{\"a", 3));
-    mark = sl_matcher_mark(m);
-    assert_true(sl_matcher_push_text(m, "\": [1, 2", 8));
-    sl_matcher_rewind(m, mark);
+    assert_int_equal(sl_matcher_n_fit(m, ids, 8), 6);
+    assert_int_equal(sl_matcher_n_fit(m, ids, 4), 4);
+    assert_int_equal(sl_matcher_n_fit(m, ids + 1, 4), 0);
+    assert_int_equal(sl_matcher_n_fit(m, ids, 0), 0);
     check_mask(m);
-    assert_true(sl_matcher_push_text(m, "b\":0}", 5));
+    assert_true(sl_matcher_push_text(m, "{\"ab\":0}", 8));
     assert_true(sl_matcher_is_done(m));
+    assert_int_equal(sl_matcher_n_fit(m, ids, 1), 0);
     sl_matcher_close(&m);
     sl_shape_close(&s);
 }
@@ -600,7 +601,7 @@ int main(void)
         cmocka_unit_test(depth_has_no_dead_end),
         cmocka_unit_test(tokens),
         cmocka_unit_test(many_matchers),
-        cmocka_unit_test(rewinding),
+        cmocka_unit_test(looking_ahead),
         cmocka_unit_test(no_memory),
     };
 
