@@ -41,9 +41,9 @@
 #define MAX_FRAMES (1u << 17)     /* 1.5 MB */
 #define MAX_SETS (1u << 16)       /* 1 MB, and: */
 #define MAX_NEXT ((size_t)1 << 22) /* entries: 16 MB */
-/* Places looked at in one operation: below 0.2 s. A mask of a usual shape takes
- * some thousands. */
-#define MAX_VISITS ((uint64_t)1 << 24)
+/* Places looked at in one operation: some 50 ms. A mask of a usual shape takes
+ * some thousands, one of ten thousand choices a quarter of a million. */
+#define MAX_VISITS ((uint64_t)1 << 22)
 
 #define FIRST_SET 3u
 #define FIRST_FRAME 2u

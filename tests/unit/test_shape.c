@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "sample/automaton.h"
+#include "sample/calls.h"
 #include "sample/gbnf.h"
 #include "sample/jschema.h"
 #include "sample/regex.h"
@@ -476,6 +477,97 @@ static void depth_has_no_dead_end(void **state)
     sl_shape_close(&s);
 }
 
+/* Calls of tools: which texts are, and how they are read. */
+static struct sl_shape *calls_shape(const char *only, bool must, bool many,
+                                    bool hermes, const char *content)
+{
+    static const char tools[] =
+        "[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":{"
+        "\"type\":\"object\",\"required\":[\"s\",\"n\"],\"properties\":{"
+        "\"s\":{\"type\":\"string\"},\"n\":{\"type\":\"integer\"},"
+        "\"e\":{\"enum\":[\"x\",\"y z\"]},\"l\":{\"type\":[\"array\",\"null\"],"
+        "\"items\":{\"type\":\"boolean\"}}}}}},"
+        "{\"type\":\"function\",\"function\":{\"name\":\"g\"}}]";
+    json_t *t = json_loads(tools, 0, NULL);
+    json_t *c = content ? json_loads(content, 0, NULL) : NULL;
+    struct sl_calls o = {.tools = t,
+                         .only = only,
+                         .must = must,
+                         .many = many,
+                         .hermes = hermes,
+                         .content = c,
+                         .open = -1,
+                         .close = -1};
+    struct sl_shape *s = NULL;
+    struct sl_grammar g;
+
+    sl_grammar_init(&g);
+    sl_calls_read(&g, sl_grammar_rule(&g, "root", 4), &o);
+    assert_int_equal(sl_shape_open(&s, &g, trie, NULL), 0);
+    sl_grammar_deinit(&g);
+    json_decref(t);
+    json_decref(c);
+    return s;
+}
+
+#define IN(x) "<tool_call>\n<function=" x "</function>\n</tool_call>"
+#define ARG(k, v) "<parameter=" k ">\n" v "\n</parameter>\n"
+
+static void check_calls(struct sl_shape *s, const char *const *line)
+{
+    for (; *line; line++) {
+        bool begins;
+
+        if (matches(s, *line + 1, strlen(*line) - 1, &begins) !=
+            (**line == '+'))
+            fail_msg("'%s'", *line);
+    }
+    sl_shape_close(&s);
+}
+
+static void calls(void **state)
+{
+    (void)state;
+    check_calls(
+        calls_shape(NULL, true, true, false, NULL),
+        (const char *[]){
+            "+" IN("g>\n"), "+" IN("f>\n" ARG("s", "a") ARG("n", "1")),
+            /* In any order, each once, all that are required. */
+            "+" IN("f>\n" ARG("n", "-7") ARG("e", "y z") ARG("s", "")),
+            "-" IN("f>\n" ARG("s", "a")), "-" IN("f>\n" ARG("n", "1")),
+            "-" IN("f>\n" ARG("s", "a") ARG("n", "1") ARG("s", "b")),
+            "-" IN("f>\n" ARG("s", "a") ARG("n", "x")),
+            "-" IN("f>\n" ARG("s", "a") ARG("n", "1") ARG("e", "z")),
+            "+" IN("f>\n" ARG("l", "[true, false]") ARG("s", "") ARG("n", "1")),
+            "+" IN("f>\n" ARG("l", "null") ARG("s", "") ARG("n", "1")),
+            "-" IN("h>\n"), "-text", "-",
+            /* Text is free, but for markup. */
+            "+" IN("f>\n" ARG("n", "1")
+                       ARG("s", "#include <functional>\n</p> <a=\"1\">\n\n< b")),
+            "+" IN("f>\n" ARG("n", "1") ARG("s", "<param eter= <function<int>")),
+            "-" IN("f>\n" ARG("n", "1") ARG("s", "a</parameter>b")),
+            "-" IN("f>\n" ARG("n", "1") ARG("s", "a< / parameter >b")),
+            "-" IN("f>\n" ARG("n", "1") ARG("s", "<parameter=n>")),
+            "-" IN("f>\n" ARG("n", "1") ARG("s", "<function =g>")),
+            "-" IN("f>\n" ARG("n", "1") ARG("s", "<tool_call>")),
+            "-" IN("f>\n" ARG("n", "1") ARG("s", "<</tool_call>")),
+            "+" IN("g>\n") "\n" IN("g>\n"), "-" IN("g>\n") IN("g>\n"), NULL});
+    check_calls(calls_shape("g", true, false, false, NULL),
+                (const char *[]){"+" IN("g>\n"), "-" IN("g>\n") "\n" IN("g>\n"),
+                                 "-" IN("f>\n" ARG("s", "a") ARG("n", "1")),
+                                 NULL});
+    check_calls(
+        calls_shape(NULL, true, false, true, NULL),
+        (const char *[]){
+            "+<tool_call>\n{\"name\": \"f\", \"arguments\": {\"s\":\"a\","
+            "\"n\":1}}\n</tool_call>",
+            "-<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>",
+            NULL});
+    check_calls(calls_shape(NULL, false, true, false, "{\"type\":\"null\"}"),
+                (const char *[]){"+null", "+" IN("g>\n"), "-nullx", "-text",
+                                 "+" IN("f>\nanything"), NULL});
+}
+
 /* A token that has no bytes, between others. */
 static void tokens(void **state)
 {
@@ -599,6 +691,7 @@ int main(void)
         cmocka_unit_test(refusals),
         cmocka_unit_test(masks),
         cmocka_unit_test(depth_has_no_dead_end),
+        cmocka_unit_test(calls),
         cmocka_unit_test(tokens),
         cmocka_unit_test(many_matchers),
         cmocka_unit_test(looking_ahead),
