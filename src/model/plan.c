@@ -258,8 +258,8 @@ static bool find_scale(struct sl_plan *p, const struct sl_src *s,
 static const char *matrix_types(const struct sl_plan *p)
 {
     return sl_ckpt_gguf(p->ckpt)
-               ? "F32, F16, BF16, Q8_0, Q6_K, Q5_K, Q4_K or Q4_0 (or, to be "
-                 "widened, Q5_0, Q3_K, IQ4_NL, MXFP4)"
+               ? "F32, F16, BF16, Q8_0, Q6_K, Q5_K, Q4_K, Q4_0, Q5_0, Q3_K, "
+                 "IQ4_NL or MXFP4 (--dtype q8 converts others)"
                : "F32, BF16, F16 or F8_E4M3 with scales";
 }
 

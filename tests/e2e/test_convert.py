@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import shutil
+import struct
 import sys
 import tempfile
 
@@ -80,6 +81,89 @@ def kept_weights_are_used():
         check(answer(src, "--packed-dir", f"{d}/p") == want)
         check(len(list(pathlib.Path(d, "p/packed").glob("*.sluice"))) == 1)
         check(not list(pathlib.Path(d, "p").rglob("*.tmp")))
+
+
+def with_type(data, tensor, tid, block, size):
+    """A GGUF file in which one matrix has another type, and random blocks."""
+    at = 24
+    n_ten, n_kv = struct.unpack_from("<QQ", data, 8)
+    fixed = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8,
+             12: 8}
+
+    def text(i):
+        n, = struct.unpack_from("<Q", data, i)
+        return data[i + 8:i + 8 + n], i + 8 + n
+
+    def skip(kind, i):
+        if kind == 8:
+            return text(i)[1]
+        if kind == 9:
+            of, n = struct.unpack_from("<IQ", data, i)
+            i += 12
+            for _ in range(n if of == 8 else 0):
+                i = skip(of, i)
+            return i if of == 8 else i + n * fixed[of]
+        return i + fixed[kind]
+
+    for _ in range(n_kv):
+        _, at = text(at)
+        at = skip(struct.unpack_from("<I", data, at)[0], at + 4)
+    pairs, infos, blobs, off = data[24:at], [], [], 0
+    for _ in range(n_ten):
+        name, at = text(at)
+        nd, = struct.unpack_from("<I", data, at)
+        dims = struct.unpack_from(f"<{nd}Q", data, at + 4)
+        t, o = struct.unpack_from("<IQ", data, at + 4 + 8 * nd)
+        at += 16 + 8 * nd
+        infos.append([name, dims, t, o])
+    start = (at + 31) // 32 * 32
+    ends = sorted(i[3] for i in infos) + [len(data) - start]
+    out = b""
+    for name, dims, t, o in infos:
+        blob = data[start + o:start + ends[ends.index(o) + 1]]
+        if name.decode() == tensor:
+            n = dims[0] * dims[1] // block
+            # Small scales, wherever they are: 0x0c0c is 2.4e-4 as f16, and
+            # 117 or less 2^-11 as an exponent.
+            blob, t = (bytes([12]) * size) * n, tid
+        blob += bytes(-len(blob) % 32)
+        out += (struct.pack("<Q", len(name)) + name +
+                struct.pack(f"<I{len(dims)}QIQ", len(dims), *dims, t, off))
+        blobs.append(blob)
+        off += len(blob)
+    head = data[:24] + pairs + out
+    return head + bytes(-len(head) % 32) + b"".join(blobs)
+
+
+@test
+def types_of_files():
+    with tempfile.TemporaryDirectory() as d:
+        r = Run("convert", DEMO, f"{d}/a.gguf")
+        check(r.rc == 0, r)
+        data = pathlib.Path(d, "a.gguf").read_bytes()
+        for name, tid, block, size, becomes in (
+                ("Q8_0", 8, 32, 34, "q8_0"), ("Q4_K", 12, 256, 144, "q4_k"),
+                ("Q5_K", 13, 256, 176, "q5_k"), ("Q6_K", 14, 256, 210, "q6_k"),
+                ("Q4_0", 2, 32, 18, "q4_0"), ("F16", 1, 1, 2, "fp32"),
+                ("Q5_0", 6, 32, 22, "q8_0"), ("IQ4_NL", 20, 32, 18, "q8_0"),
+                ("Q3_K", 11, 256, 110, "q6_k"), ("MXFP4", 39, 32, 17, "bfp8"),
+                ("Q4_1", 3, 32, 20, None), ("Q5_1", 7, 32, 24, None),
+                ("Q2_K", 10, 256, 84, None), ("IQ4_XS", 23, 256, 136, None),
+                ("IQ2_S", 22, 256, 82, None)):
+            path = f"{d}/{name}.gguf"
+            pathlib.Path(path).write_bytes(
+                with_type(data, "blk.0.ffn_up.weight", tid, block, size))
+            r = Run("info", path, "--json")
+            if becomes:
+                check(r.rc == 0 and becomes in json.loads(r.out)["types"], r)
+                r = Run("verify", path)
+                check(r.rc == 0, r)
+            else:
+                check(r.refused(5, f"blk.0.ffn_up.weight is {name}", "Q4_K",
+                                "--dtype q8"), r)
+                r = Run("convert", path, f"{d}/x.sluice", "--dtype", "q8")
+                check(r.rc == (5 if name == "IQ2_S" else 0), r)
+            os.unlink(path)
 
 
 @test
