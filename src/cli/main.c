@@ -36,8 +36,10 @@ static const struct verb verbs[] = {
     {"serve", SL_VERB_SERVE, sl_cli_serve, "MODEL",
      "answer over HTTP, as OpenAI's API does",
      "Listens on --host and --port and answers /v1/chat/completions, "
-     "/v1/completions, /v1/models, /tokenize, /metrics, /health and others. "
-     "SIGTERM lets what runs come to its end; a second one stops at once."},
+     "/v1/completions, /v1/models, /tokenize, /metrics, /health and others. A "
+     "browser gets a page to chat with at /. Answers are held to a shape by "
+     "response_format, structured_outputs and tool_choice. SIGTERM "
+     "lets what runs come to its end; a second one stops at once."},
     {"pull", SL_VERB_PULL, sl_cli_pull, "ORG/NAME",
      "fetch a model or a bundle, and verify it",
      "Asks the hub for the newest version of ORG/NAME (or of "
