@@ -161,6 +161,7 @@ static void drop_refs(const char *repo_dir, const char *sha)
             (void)sl_tree_unlink(path, NULL);
         sl_file_free(text);
     }
+    sl_names_deinit(&refs);
 }
 
 struct weights {
