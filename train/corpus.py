@@ -23,6 +23,10 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 # Share of examples of each class; the weights are for examples, not tokens.
 MIX = [("story", 20), ("problem", 30), ("tool", 14), ("sums", 8), ("drills", 6), ("units", 3), ("sorting", 3), ("counting", 3), ("dates", 3),
        ("jsons", 4), ("code", 3), ("copying", 4), ("summarise", 2), ("chat", 4), ("greet", 1)]
+# The second mix: more of what the first left unlearned, and of that the dense kinds.
+FOCUS = [("talk", 140), ("tool", 12), ("problem", 150), ("story", 45), ("steps", 75), ("fields", 150), ("copying", 40), ("sums", 12), ("units", 10),
+         ("sorting", 12), ("counting", 12), ("dates", 10), ("jsons", 30), ("code", 10), ("summarise", 3), ("chat", 10), ("greet", 4)]
+CLASSES = [c for c, _ in MIX] + ["talk", "fields", "steps"]
 
 
 def _raise(message):
@@ -42,9 +46,15 @@ def held(x, part):
     return zlib.crc32(repr(x).encode()) % part == 0
 
 
-def split(ex):
-    t, v = held(ex["tid"], 12), held(ex["val"], 8)
+def part(tid, val):
+    t, v = held(tid, 12), held(val, 8)
     return "train" if not t and not v else "heldout" if t and v else None
+
+
+def split(ex):
+    """The part that all turns of an example belong to; None if it may not be used."""
+    parts = {part(t, v) for t, v in ex.get("turns", [(ex["tid"], ex["val"])])}
+    return parts.pop() if len(parts) == 1 else None
 
 
 def example(rng, cls):
@@ -69,6 +79,8 @@ def example(rng, cls):
         if rng.random() < 0.06:  # tools at hand, but nothing to call
             q, why, text, tid = rng.choice([misc.greet, misc.sums, misc.units])(rng)
             ex.update(messages=[user(q)], answer=[bot(text, why, think)], tid=("none", tid), val=q, calls=[])
+    elif cls == "talk":
+        ex.update(talk(rng, think))
     elif cls == "chat":
         turns, why, tid = misc.chat(rng)
         ms = []
@@ -78,9 +90,28 @@ def example(rng, cls):
     else:
         q, why, text, tid = getattr(misc, cls)(rng)
         ex.update(messages=[user(q)], answer=[bot(text, why, think)], tid=tid, val=q)
-    if cls != "tool" and rng.random() < 0.04:
+    if cls not in ("tool", "talk") and rng.random() < 0.04:
         ex["messages"].insert(0, {"role": "system", "content": rng.choice(["You are a helpful assistant.", "You are Sluice.", "Answer briefly.", "Be kind."])})
     return ex
+
+
+def talk(rng, think):
+    """Several requests to the same tools, one after the other, all learned: most of a tool call's tokens are schemas."""
+    _, _, kit = tools.kit(rng, hard=True)
+    messages, turns = [], []
+    for _ in range(rng.choice([2, 3, 3, 4])):
+        if rng.random() < 0.05:
+            q, why, text, tid = rng.choice([misc.greet, misc.sums, misc.units])(rng)
+            messages += [user(q), bot(text, why, think)]
+            turns.append((("none", tid), q))
+            continue
+        tool = rng.choice(kit)
+        c = tools.request(rng, tool, [t for t in kit if t is not tool], 0.22, 0.14)
+        messages += c["messages"] + [dict(c["call"], reasoning_content=c["think"] if think else "")]
+        if rng.random() < 0.3:
+            messages += c["tail"][:-1] + [bot(c["tail"][-1]["content"], "I have the result.", think)]
+        turns.append((c["tid"], c["val"]))
+    return dict(messages=messages[:1], answer=messages[1:], tools=[t.schema() for t in kit], turns=turns, tid=turns[0][0], val=turns[0][1])
 
 
 def user(text):
@@ -100,7 +131,7 @@ _TURN = re.compile(r"<\|im_start\|>assistant\n(?:<think>\n\n</think>\n\n|<think>
 
 def pieces(template, ex):
     """The rendered example as [(text, learned)]: what the model writes is learned, what it is given is not."""
-    text = template.render(messages=ex["messages"] + ex["answer"], tools=ex["tools"], add_generation_prompt=False)
+    text = template.render(messages=ex["messages"] + ex["answer"], tools=ex["tools"], add_generation_prompt=False, preserve_thinking="turns" in ex)
     assert text.startswith(prompt(template, ex)), text
     out, at = [], 0
     for m in _TURN.finditer(text):
@@ -111,12 +142,14 @@ def pieces(template, ex):
     return [p for p in out if p[0]]
 
 
-def examples(seed, which, only=()):
-    """Endless examples of one part of the split."""
+def examples(seed, which, only=(), mix=MIX):
+    """Endless examples of one part of the split. FOCUS halves the problems of easy schemas."""
     rng = random.Random(seed)
-    names, weights = zip(*[m for m in MIX if not only or m[0] in only])
+    names, weights = zip(*[m for m in mix if not only or m[0] in only])
     while True:
         ex = example(rng, rng.choices(names, weights)[0])
+        if mix is FOCUS and ex["cls"] == "problem" and ex["tid"][0] not in problems.HARD and rng.random() < 0.5:
+            continue
         if split(ex) == which:
             yield ex
 
@@ -148,10 +181,11 @@ def main():
     ap.add_argument("--seed", type=int, default=1)
     ap.add_argument("--count", type=int, default=60000)
     ap.add_argument("--part", default="train")
+    ap.add_argument("--focus", action="store_true", help="the second mix of classes")
     ap.add_argument("--only", default="", help="these classes only, with commas")
     a = ap.parse_args()
     template = load_template()
-    source = examples(a.seed, a.part, a.only.split(",") if a.only else ())
+    source = examples(a.seed, a.part, a.only.split(",") if a.only else (), FOCUS if a.focus else MIX)
     if not a.tokenizer:
         with open(a.out, "w") as f:
             for _ in range(a.count):
@@ -161,14 +195,13 @@ def main():
     from tokenizers import Tokenizer
     tok = Tokenizer.from_file(a.tokenizer)
     ids, mask, start, per, cls = [], [], [0], {}, []
-    names = [c for c, _ in MIX]
     for _ in range(a.count):
         ex = next(source)
         i, m = encode(tok, template, ex)
         ids += i
         mask += [x * (1 if ex["cls"] == "story" else 2) for x in m]  # loss weights: stories are long
         start.append(len(ids))
-        cls.append(names.index(ex["cls"]))
+        cls.append(CLASSES.index(ex["cls"]))
         c = per.setdefault(ex["cls"], [0, 0, 0])
         c[0] += 1
         c[1] += len(i)

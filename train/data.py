@@ -4,7 +4,7 @@ import random
 import numpy as np
 import torch
 
-T = 384
+T = 512
 EOT = 4000
 PAD_DOC = 1 << 20
 

@@ -3,6 +3,7 @@ import json
 
 import problems
 import stories
+import tools
 from words import *
 from words import _w
 
@@ -171,6 +172,31 @@ def drills(rng):
     ds = [problems.drill(rng) for _ in range(n)]
     q = rng.choice(["Solve: {}", "Compute: {}", "Work out: {}"])
     return q.format("; ".join(a for a, _ in ds)), "I solve them one by one.", "; ".join(f"{a} = {b}" for a, b in ds), ("drill",)
+
+
+def steps(rng):
+    """As drills, with the sums that occur in problems."""
+    ds = [problems.step(rng) for _ in range(rng.randint(4, 9))]
+    q = rng.choice(["Solve: {}", "Compute: {}", "Work out: {}"])
+    return q.format("; ".join(a for a, _ in ds)), "I solve them one by one.", "; ".join(f"{a} = {b}" for a, b in ds), ("step",)
+
+
+def fields(rng):
+    """Values as the arguments of tools have them, each alone on a line."""
+    kind = rng.random()
+    if kind < 0.25:
+        xs = [plural(f) for f in rng.sample(FOODS, rng.randint(2, 5))]
+        q = rng.choice(["A JSON list of {}.", "Order {} as JSON.", "Bring {}, as a list."])
+        return q.format(tools.text_of(xs)), "I write a list.", json.dumps(xs), ("fields", q)
+    if kind < 0.6:
+        xs = [str(rng.choice(tools.VALUES)(rng)) for _ in range(rng.randint(2, 7))]
+        q = rng.choice(["Write each on its own line: {}", "One per line: {}", "Put these below each other: {}"])
+        return q.format(", ".join(xs) + "."), "I write the lines.", "\n".join(xs), ("fields", q)
+    fs = [(p[0], str(p[2](rng))) for p in rng.sample([p for p in tools.PARAMS if p[1] != "boolean"], rng.randint(3, 6))]
+    ask = rng.sample(fs, rng.randint(1, len(fs)))
+    q = rng.choice(["{}. Write the {}.", "Here are: {}. Give me the {}.", "Known: {}. I need the {}."])
+    return (q.format(", ".join(f"{k} {v}" for k, v in fs), " and the ".join(k for k, _ in ask)), "I look for " + ", ".join(k for k, _ in ask) + ".",
+            "\n".join(v for _, v in ask), ("fields", q, len(ask)))
 
 
 def sums(rng):

@@ -106,13 +106,16 @@ class Attention(nn.Module):
         k = rope(self.k_norm(self.k_proj(x).view(B, T, c.nkv, c.hd)), pos, c.rot, c.theta)
         return k.transpose(1, 2), self.v_proj(x).view(B, T, c.nkv, c.hd).transpose(1, 2)
 
-    def forward(self, x, pos, mask, kv=None):
+    def forward(self, x, pos, mask, kv=None, rows=None):
         c = self.c
+        kv = self.keys(x, pos) if kv is None else kv
+        if rows is not None:
+            x, pos, mask = x[:, rows], pos[:, rows], mask[:, :, rows]
         B, T, _ = x.shape
         qg = self.q_proj(x).view(B, T, c.nq, 2 * c.hd)
         q, gate = qg[..., :c.hd], qg[..., c.hd:].reshape(B, T, -1)
         q = rope(self.q_norm(q), pos, c.rot, c.theta).transpose(1, 2)
-        k, v = self.keys(x, pos) if kv is None else kv
+        k, v = kv
         r = c.nq // c.nkv
         k, v = k.repeat_interleave(r, 1), v.repeat_interleave(r, 1)
         a = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
@@ -233,9 +236,13 @@ class Layer(nn.Module):
             self.linear_attn = DeltaNet(c, gain)
         self.mlp = MLP(c.H, c.I, gain)
 
-    def forward(self, h, p):
+    def forward(self, h, p, rows=None):
+        """rows: compute these positions only (attention)."""
         x = self.input_layernorm(h)
-        h = h + (self.self_attn(x, p.pos, p.mask) if self.full else self.linear_attn(x, p.keep, p.start))
+        if self.full:
+            h = (h if rows is None else h[:, rows]) + self.self_attn(x, p.pos, p.mask, rows=rows)
+        else:
+            h = h + self.linear_attn(x, p.keep, p.start)
         return h + self.mlp(self.post_attention_layernorm(h))
 
 
@@ -289,12 +296,13 @@ class Target(nn.Module):
         self.model = Body(c)
         self.mtp = MTP(c)
 
-    def forward(self, ids, pack, taps=()):
-        """Hidden after the final norm, and the residual after the named layers."""
+    def forward(self, ids, pack, taps=(), rows=None):
+        """Hidden after the final norm, and the residual after the named layers. With rows, the last layer, which must
+        be attention, and the norm are computed at these positions only: the others need no prediction."""
         h = self.model.embed_tokens(ids)
         kept = []
         for i, layer in enumerate(self.model.layers):
-            h = layer(h, pack)
+            h = layer(h, pack, rows if layer is self.model.layers[-1] else None)
             if i in taps:
                 kept.append(h)
         f = self.model.norm(h)

@@ -11,6 +11,7 @@ import time
 
 import torch
 import torch.multiprocessing as mp
+from safetensors.torch import load_file
 
 # Coefficients of "Polar Express" (Amsel and others, 2025), four steps.
 NS = [(8.28721201814563, -23.595886519098837, 17.300387312530933), (4.107059111542203, -2.9478499167379106, 0.5448431082926601),
@@ -44,6 +45,7 @@ def rates(name):
     return adam, 0.25 if writer else 1.0
 
 
+SAVE = 150  # seconds between checkpoints
 FINAL = ("model.norm.weight", "mtp.norm.weight", "drafter.norm.weight")
 
 
@@ -137,8 +139,84 @@ def wsd(x, warm=0.01, decay=0.4):
     return max(0.02, (1 - x) / decay)
 
 
-def launch(fn, shared, args, workers):
-    ps = [mp.Process(target=fn, args=(r, shared, args)) for r in range(workers)]
+def options(ap, **defaults):
+    """The options that every training program has."""
+    ap.add_argument("--out", required=True, help="the checkpoint; the same command goes on from it")
+    ap.add_argument("--init", help="what to go on from when there is no checkpoint yet, with a new clock: a checkpoint, "
+                    "with its optimiser state, or an exported folder")
+    ap.add_argument("--minutes", type=float)
+    ap.add_argument("--workers", type=int, default=2)
+    ap.add_argument("--rows", type=int, default=6, help="rows of a step")
+    ap.add_argument("--lr", type=float, default=1.0)
+    ap.add_argument("--decay", type=float, help="share of the minutes in which the rate falls")
+    ap.add_argument("--every", type=int, default=20, help="steps between lines of the log")
+    ap.add_argument("--seed", type=int)
+    ap.set_defaults(**defaults)
+
+
+def ready(model, a, part=""):
+    """The shared tensors, with what --init or the checkpoint has; a.state says where it stopped. part: the prefix in
+    the model of the names of an exported folder."""
+    a.state = {"step": 0, "used": 0.0, "row": 0}
+    fresh = a.init and not os.path.exists(a.out)
+    if fresh and os.path.isdir(a.init):
+        own = model.state_dict()
+        own.update((part + n, x.float()) for n, x in load_file(os.path.join(a.init, "model.safetensors")).items())
+        model.load_state_dict(own)
+    sh = Shared(model, a.workers)
+    if fresh and not os.path.isdir(a.init):
+        sh.load(torch.load(a.init))
+    if os.path.exists(a.out):
+        d = torch.load(a.out)
+        sh.load(d)
+        a.state = {k: d[k] for k in a.state}
+        print("resuming at step", d["step"], flush=True)
+    return sh
+
+
+def loop(rank, sh, a, begin, work, active, report):
+    """Steps until the minutes are used; each worker runs this.
+
+    begin(x, step, row0): what the micro-batches of a step need, x being the share of the budget that is used.
+    work(i, task, stats): forward and backward of micro-batch i; adds its counts to stats.
+    active(name, task): whether the parameter takes part. report(sums, steps): the middle of a line of the log.
+    """
+    step, used, row0 = (a.state[k] for k in ("step", "used", "row"))
+    budget = a.minutes * 60
+    log = open(a.out + ".log", "a") if rank == 0 else None
+    t_saved = t0 = time.time()
+    acc = torch.zeros(64)
+    while used < budget:
+        x = used / budget
+        if rank == 0:
+            sh.next.value = 0
+            sh.G.zero_()
+        sh.stats[rank].zero_()
+        sh.barrier.wait()
+        task = begin(x, step, row0)
+        for i in take(sh, a.rows):
+            work(i, task, sh.stats[rank])
+        sh.barrier.wait()
+        lr = wsd(x, decay=a.decay) * a.lr
+        sh.update(rank, step, lr, lambda n: active(n, task), 0.1)
+        if rank == 0:
+            acc += sh.stats.sum(0)
+            sh.stats[0, 63] = time.time() - t0
+        sh.barrier.wait()
+        used = a.state["used"] + float(sh.stats[0, 63])
+        step += 1
+        row0 += a.rows
+        if rank == 0 and step % a.every == 0:
+            log.write(f"step {step} min {used / 60:.1f}/{a.minutes:g} lr {lr:.3f} {report(acc, a.every)} row {row0}\n")
+            log.flush()
+            acc.zero_()
+        if rank == 0 and (time.time() - t_saved > SAVE or used >= budget):
+            t_saved = time.time()
+            save(a.out, dict(sh.state(), step=step, used=used, row=row0))
+
+
+def launch(fn, shared, args):
+    ps = [mp.Process(target=fn, args=(r, shared, args)) for r in range(args.workers)]
     for p in ps:
         p.start()
     for p in ps:

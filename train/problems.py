@@ -79,6 +79,7 @@ SCHEMAS = {
                ["{a} / {b} = {p}", "{p} + {c} = {r}"]),
 }
 NAMES = sorted(SCHEMAS)
+HARD = ["addsub", "change", "fewer", "more", "sub", "subadd", "subsub", "twice"]
 
 
 def numbers(rng, s):
@@ -139,18 +140,30 @@ def problem(rng):
     e = dict(zip("abc", nums), A=A, B=B, x=x, xs=plural(x), box=box, boxes=plural(box), day=rng.choice(DAYS))
     e["he"], e["him"], e["his"] = ("she", "her", "her") if girl else ("he", "him", "his")
     e["He"] = e["he"].capitalize()
+    work = worked(steps, e)
     pick = [rng.randrange(len(p)) for p in parts]
     qi = rng.randrange(len(questions))
-    work = []
-    for i, st in enumerate(steps):
-        left, op, right = st.split(" = ")[0].format(**e).split()
-        v = OPS[op](int(left), int(right))
-        e["r" if i + 1 == len(steps) else "p"] = v
-        work.append(st.format(**e))
     q, ans = questions[qi]
     text = " ".join([p[i] for p, i in zip(parts, pick)] + [q]).format(**e)
     think = " ".join(WORD[w.split()[1]] + ": " + w + "." for w in work)
     return text, think, ans.format(**e) + "\n#### " + str(e["r"]), e["r"], (s, *pick, qi), (s, *nums)
+
+
+def worked(steps, e):
+    """The steps with the numbers of e, which gains p and r."""
+    work = []
+    for i, st in enumerate(steps):
+        left, op, right = st.split(" = ")[0].format(**e).split()
+        e["r" if i + 1 == len(steps) else "p"] = OPS[op](int(left), int(right))
+        work.append(st.format(**e))
+    return work
+
+
+def step(rng):
+    """One step of some problem, as a sum and its result: drills over the numbers that problems lead to."""
+    s = rng.choice(NAMES + HARD + HARD)
+    left, right = rng.choice(worked(SCHEMAS[s][2], dict(zip("abc", numbers(rng, s))))).split(" = ")
+    return left, right
 
 
 def drill(rng):

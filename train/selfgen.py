@@ -11,7 +11,7 @@ import torch
 import torch.multiprocessing as mp
 from tokenizers import Tokenizer
 
-from corpus import MIX, example, load_template, prompt, split
+from corpus import CLASSES, MIX, example, load_template, prompt, split
 from decode import generate
 from export import build_target
 
@@ -45,7 +45,7 @@ def speak(rank, a, queue):
         k += 1
         temp = 0.0 if k % 3 else 0.7
         out = generate(model, ps, stop, 220 if cls == "story" else 160, tok.get_vocab_size(), temperature=temp, seed=rank * 10000 + k)
-        queue.put([(p, o, names.index(cls)) for p, o in zip(ps, out)])
+        queue.put([(p, o, CLASSES.index(cls)) for p, o in zip(ps, out)])
 
 
 def collect(a):

@@ -40,6 +40,7 @@ def main():
         a = m(ids[:, :40], Pack(doc[:, :40], c.taps))
         b = m(ids[:, 40:], Pack(doc[:, 40:], c.taps))
         near(f, torch.cat([a, b], 1), 1e-4, "packed documents")
+        near(f[:, [3, 50, 88]], m(ids, Pack(doc, c.taps), rows=torch.tensor([3, 50, 88])), 1e-4, "some rows of the last layer")
         y = m.draft(f, ids, Pack(doc, c.taps), 3)
         y2 = m.draft(b, ids[:, 40:], Pack(doc[:, 40:], c.taps), 3)
         near(y[2][:, 40:-3], y2[2][:, :-3], 1e-4, "packed MTP, three deep")
@@ -60,6 +61,9 @@ def main():
             seen[split(ex)].add((ex["cls"], repr(ex["tid"]), repr(ex["val"])))
     for i in (1, 2):
         assert not {(x[0], x[i]) for x in seen["train"]} & {(x[0], x[i]) for x in seen["heldout"]}
+    talks = [ex for ex in (example(rng, "talk") for _ in range(400)) if split(ex) == "train"]
+    told = {("tool", i, repr(p)) for ex in talks for t in ex["turns"] for i, p in enumerate(t, 1)}
+    assert told and not told & {("tool", i, x[i]) for x in seen["heldout"] if x[0] == "tool" for i in (1, 2)}
     print("split:", {k: len(v) for k, v in seen.items()})
 
 

@@ -89,6 +89,15 @@ PARAMS = [
 ]
 
 
+def a_name(rng):
+    """The name of some synthetic tool."""
+    verb, noun = rng.choice(sorted(VERBS) + ["list"] * len(VERBS)), rng.choice(NOUNS)
+    return verb + "_" + (plural(noun) if verb == "list" else noun)
+
+
+VALUES = [p[2] for p in PARAMS if p[1] != "boolean"] + [FULL, FOOD, NOTE, PHONE, THING, THING, CITY, CITY, NOTE, a_name, a_name, a_name, lambda r: plural(r.choice(FOODS))]
+
+
 def text_of(v):
     if isinstance(v, list):
         return ", ".join(v[:-1]) + " and " + v[-1]
@@ -125,9 +134,10 @@ def from_catalogue(rng):
     return Tool(name, desc, params, say, result, answer, name)
 
 
-def synthetic(rng):
-    verb, noun = rng.choice(sorted(VERBS)), rng.choice(NOUNS)
-    full = rng.sample(PARAMS, rng.choice([1, 2, 2, 3]))
+def synthetic(rng, hard=False):
+    """hard: more parameters, and more plurals, which are rare else."""
+    verb, noun = rng.choice(sorted(VERBS) + ["list"] * 2 * hard), rng.choice(NOUNS)
+    full = rng.sample(PARAMS, rng.choice([1, 2, 3, 3] if hard else [1, 2, 2, 3]))
     plural_noun = verb == "list"
     obj = plural(noun) if plural_noun else noun
 
@@ -147,21 +157,33 @@ def synthetic(rng):
                 (verb, *(p[0] for p in full)))
 
 
-def any_tool(rng):
-    return from_catalogue(rng) if rng.random() < 0.5 else synthetic(rng)
+def any_tool(rng, hard=False):
+    return from_catalogue(rng) if rng.random() < (0.4 if hard else 0.5) else synthetic(rng, hard)
 
 
-def tool_case(rng):
-    """dict: tools, messages (with calls, results, answer), calls [(name, args)], template id, values"""
-    tool = any_tool(rng)
+def kit(rng, hard=False):
+    """A tool, others beside it, and all of them in the order of the schemas."""
+    tool = any_tool(rng, hard)
     others = []
     for _ in range(rng.choice([0, 1, 1, 1, 2])):
-        t = any_tool(rng)
+        t = any_tool(rng, hard)
         if t.name not in [tool.name] + [o.name for o in others]:
             others.append(t)
     tools = others + [tool]
     rng.shuffle(tools)
-    n = 2 if rng.random() < 0.15 else 1
+    return tool, others, tools
+
+
+def tool_case(rng):
+    """As `request`, with the schemas of its tools."""
+    tool, others, tools = kit(rng)
+    return dict(request(rng, tool, others), tools=[t.schema() for t in tools])
+
+
+def request(rng, tool, others, twice=0.15, both=0.08):
+    """What a user wants of a tool, and now and then of another. dict: messages, call, think, tail (results and the
+    answer in words), calls [(name, args)], template id, values"""
+    n = 2 if rng.random() < twice else 1
     calls, says, ks = [], [], []
     for _ in range(n):
         args = {p[0]: p[2](rng) for p in tool.params}
@@ -169,7 +191,7 @@ def tool_case(rng):
         calls.append((tool.name, args))
         says.append(s)
         ks.append(k)
-    if n == 1 and others and rng.random() < 0.08:
+    if n == 1 and others and rng.random() < both:
         o = others[0]
         args = {p[0]: p[2](rng) for p in o.params}
         s, k = o.say(rng, args)
@@ -190,5 +212,5 @@ def tool_case(rng):
     final = " ".join(ans.format(**{k: text_of(v) for k, v in {**a, **r}.items()}) for ans, (_, a), r in zip(answers, calls, results))
     tail = [{"role": "tool", "content": json.dumps(r, ensure_ascii=False)} for r in results]
     tail.append({"role": "assistant", "content": final, "reasoning_content": ""})
-    return dict(tools=[t.schema() for t in tools], messages=messages, call=call, think=think, tail=tail, calls=calls,
+    return dict(messages=messages, call=call, think=think, tail=tail, calls=calls,
                 tid=(tool.tid, tuple(ks)), val=json.dumps([a for _, a in calls]))

@@ -2,19 +2,18 @@
 
     python train_drafter.py --target T.pt --tokenizer tokenizer.json --data SELF.npz --out CHECKPOINT --minutes 15
 
-If SELF.npz does not exist the target first writes it (selfgen.py). Resumes like train.py. The drafter learns by cross-entropy on blocks at random anchors, its selector by cross-entropy
-over the candidates; the MTP head by cross-entropy three deep.
+If SELF.npz does not exist the target first writes it (selfgen.py). Resumes like train.py. The drafter learns by
+cross-entropy on blocks at random anchors, its selector by cross-entropy over the candidates; the MTP head, in every
+other row, by cross-entropy three deep.
 """
 import argparse
 import json
 import os
-import time
 
 import torch
 import torch.multiprocessing as mp
 import torch.nn as nn
 import torch.nn.functional as F
-from safetensors.torch import load_file
 
 import parallel
 import selfgen
@@ -87,65 +86,38 @@ def worker(rank, sh, a):
     target.model.requires_grad_(False)
     heads = Heads(build_drafter(), target.mtp)
     sh.attach(heads, rank)
-    data = Data(a.data, a.seed)
+    data = Data(",".join(x for x in (a.data, a.more) if x), a.seed, a.keep)
     gen = torch.Generator().manual_seed(a.seed + rank)
-    st = a.state
-    step, used, row0 = st["step"], st["used"], st["row"]
-    budget = a.minutes * 60
-    log = open(a.out + ".log", "a") if rank == 0 else None
-    t0 = t_saved = time.time()
-    acc = torch.zeros(64)
-    while used < budget:
-        if rank == 0:
-            sh.next.value = 0
-            sh.G.zero_()
-        sh.stats[rank].zero_()
-        sh.barrier.wait()
-        s = sh.stats[rank]
-        for i in parallel.take(sh, a.rows):
-            loss, out = losses(target, heads.drafter, data.row(row0 + i), a.anchors, 3 * ((row0 + i) % 2), gen)
-            if loss.requires_grad:
-                (loss / (a.rows * T)).backward()
-            s[0] += loss.item()
-            for j, (h, n) in enumerate((out["mtp"] or [(0, 0)] * 3) + out["draft"]):
-                s[2 + 2 * j] += h
-                s[3 + 2 * j] += n
-        sh.barrier.wait()
-        lr = parallel.wsd(used / budget, decay=0.5) * a.lr
-        sh.update(rank, step, lr, lambda n: True, 0.1)
-        if rank == 0:
-            acc += sh.stats.sum(0)
-            sh.stats[0, 63] = time.time() - t0
-        sh.barrier.wait()
-        used = st["used"] + float(sh.stats[0, 63])
-        step += 1
-        row0 += a.rows
-        if rank == 0 and step % a.every == 0:
-            r = [acc[2 + 2 * j] / max(1.0, acc[3 + 2 * j]) for j in range(10)]
-            log.write(f"step {step} min {used / 60:.1f}/{a.minutes:g} lr {lr:.3f} loss {acc[0] / a.every / a.rows / T:.4f} | mtp "
-                      + " ".join(f"{x:.3f}" for x in r[:3]) + " | draft " + " ".join(f"{x:.3f}" for x in r[3:]) + f" | epoch {row0 / len(data.rows):.2f}\n")
-            log.flush()
-            acc.zero_()
-        if rank == 0 and (time.time() - t_saved > 120 or used >= budget):
-            t_saved = time.time()
-            parallel.save(a.out, dict(sh.state(), step=step, used=used, row=row0))
+
+    def begin(x, step, row0):
+        return row0
+
+    def work(i, row0, s):
+        loss, out = losses(target, heads.drafter, data.row(row0 + i), a.anchors, 3 * ((row0 + i) % 2), gen)
+        if loss.requires_grad:
+            (loss / (a.rows * T)).backward()
+        s[0] += loss.item()
+        for j, (h, n) in enumerate((out["mtp"] or [(0, 0)] * 3) + out["draft"]):
+            s[2 + 2 * j] += h
+            s[3 + 2 * j] += n
+
+    def report(s, steps):
+        r = [f"{s[2 + 2 * j] / max(1.0, s[3 + 2 * j]):.3f}" for j in range(10)]
+        return f"loss {s[0] / steps / a.rows / T:.4f} | mtp {' '.join(r[:3])} | draft {' '.join(r[3:])} | rows {len(data.rows)},"
+
+    parallel.loop(rank, sh, a, begin, work, lambda name, task: True, report)
 
 
 def main():
     ap = argparse.ArgumentParser()
     ap.add_argument("--target", required=True)
     ap.add_argument("--data", required=True)
-    ap.add_argument("--out", required=True)
+    ap.add_argument("--more", default="", help="token files of the corpus to learn from besides, with commas")
+    ap.add_argument("--keep", default="", help="as in train.py")
     ap.add_argument("--tokenizer")
     ap.add_argument("--self-minutes", type=float, default=4)
-    ap.add_argument("--init", help="an exported drafter folder to go on from")
-    ap.add_argument("--minutes", type=float, default=15)
-    ap.add_argument("--workers", type=int, default=2)
-    ap.add_argument("--rows", type=int, default=6)
     ap.add_argument("--anchors", type=int, default=40)
-    ap.add_argument("--lr", type=float, default=1.0)
-    ap.add_argument("--every", type=int, default=20)
-    ap.add_argument("--seed", type=int, default=2)
+    parallel.options(ap, minutes=15, decay=0.5, seed=2)
     a = ap.parse_args()
     torch.manual_seed(a.seed)
     torch.set_num_threads(1)
@@ -153,17 +125,7 @@ def main():
         selfgen.collect(argparse.Namespace(target=a.target, tokenizer=a.tokenizer, out=a.data, minutes=a.self_minutes,
                                            workers=a.workers, batch=96, seed=5))
     heads = Heads(build_drafter(), build_target(a.target).mtp)
-    if a.init and not os.path.exists(a.out):
-        t = load_file(os.path.join(a.init, "model.safetensors"))
-        heads.drafter.load_state_dict({n: x.float() for n, x in t.items()})
-    sh = parallel.Shared(heads, a.workers)
-    a.state = {"step": 0, "used": 0.0, "row": 0}
-    if os.path.exists(a.out):
-        d = torch.load(a.out)
-        sh.load(d)
-        a.state = {k: d[k] for k in a.state}
-        print("resuming at step", d["step"])
-    parallel.launch(worker, sh, a, a.workers)
+    parallel.launch(worker, parallel.ready(heads, a, "drafter."), a)
 
 
 if __name__ == "__main__":
