@@ -215,7 +215,8 @@ static void on_value(void *ctx, json_t *s, const char *path)
         return;
     }
     if (list) {
-        for (size_t i = 0; i < json_array_size(list); i++)
+        for (size_t i = 0; i < json_array_size(list) &&
+                           sl_grammar_spend(j->g, 1); i++)
             add_value(v, json_array_get(list, i));
         return;
     }

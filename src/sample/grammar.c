@@ -38,6 +38,19 @@ uint32_t sl_grammar_fail(struct sl_grammar *g, enum sl_code code,
     return 0;
 }
 
+bool sl_grammar_spend(struct sl_grammar *g, size_t n)
+{
+    if (!g->failed && n > SL_GRAMMAR_MAX_WORK - g->work)
+        sl_grammar_fail(g, SL_EARG,
+                        "reading the schema takes more than %zu steps, with "
+                        "all that it lists, joins and refers to; make it "
+                        "simpler",
+                        SL_GRAMMAR_MAX_WORK);
+    if (!g->failed)
+        g->work += n;
+    return !g->failed;
+}
+
 int sl_grammar_check(const struct sl_grammar *g, struct sl_err *err)
 {
     int rc = g->failed;

@@ -31,6 +31,10 @@
 #define SL_GRAMMAR_MAX_REPEAT 16384
 #define SL_GRAMMAR_MANY UINT32_MAX /* of a repetition: no upper limit */
 #define SL_GRAMMAR_MAX_CODE 0x10ffff
+/* Keywords and values that may be looked at and copied while schemas are read:
+ * they may refer to each other, so that their length says little; chosen. The
+ * copies take some 40 MB then, the work some tenths of a second. */
+#define SL_GRAMMAR_MAX_WORK ((size_t)1 << 18)
 
 /* Code points lo to hi, both included. */
 struct sl_range {
@@ -67,6 +71,7 @@ struct sl_grammar {
     struct sl_range *range;
     uint32_t n_range, cap_range;
     struct sl_buf bytes;
+    size_t work; /* that was spent */
     int failed; /* 0, or a code; err says why */
     struct sl_err err;
 };
@@ -91,6 +96,9 @@ uint32_t sl_grammar_token(struct sl_grammar *g, int32_t id);
 /* A rule that is defined later. The name is for messages. */
 uint32_t sl_grammar_rule(struct sl_grammar *g, const char *name, size_t len);
 void sl_grammar_define(struct sl_grammar *g, uint32_t rule, uint32_t node);
+
+/* About to do n steps of work: false, and it fails, when that is too much. */
+bool sl_grammar_spend(struct sl_grammar *g, size_t n);
 
 /* Make it fail; the first one counts. Returns node 0. */
 uint32_t sl_grammar_fail(struct sl_grammar *g, enum sl_code code,

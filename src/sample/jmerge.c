@@ -11,6 +11,7 @@
 
 const char *const sl_jmerge_type[7] = {"null",   "boolean", "integer", "number",
                                        "string", "array",   "object"};
+#define STEP 16 /* bytes that are one step of work */
 #define INTEGER_BIT 4
 #define NUMBER_BIT 8
 
@@ -90,7 +91,8 @@ int sl_jmerge_types(const json_t *type)
         return 0;
     if (json_is_string(type))
         return type_bit(json_string_value(type));
-    if (!json_is_array(type) || json_array_size(type) == 0)
+    if (!json_is_array(type) || json_array_size(type) == 0 ||
+        json_array_size(type) > SL_COUNTOF(sl_jmerge_type))
         return -1;
     for (size_t i = 0; i < json_array_size(type); i++) {
         int b = type_bit(json_string_value(json_array_get(type, i)));
@@ -125,32 +127,93 @@ static json_t *both_types(const json_t *a, const json_t *b)
     return out;
 }
 
-static json_t *common_values(const json_t *a, const json_t *b)
+/* Work for all of a value. As deep as it is, which the parser limits. */
+static void spend_on(struct sl_grammar *g, const json_t *v)
 {
-    json_t *out = json_array();
+    const char *key;
+    json_t *x;
+    size_t i;
 
-    for (size_t i = 0; i < json_array_size(a); i++)
-        for (size_t k = 0; k < json_array_size(b); k++)
-            if (json_equal(json_array_get(a, i), json_array_get(b, k))) {
-                json_array_append(out, json_array_get(a, i));
-                break;
-            }
+    if (!sl_grammar_spend(g, 1 + json_string_length(v) / STEP))
+        return;
+    json_object_foreach((json_t *)(uintptr_t)v, key, x)
+    {
+        if (!g->failed)
+            spend_on(g, x);
+    }
+    json_array_foreach((json_t *)(uintptr_t)v, i, x)
+    {
+        if (!g->failed)
+            spend_on(g, x);
+    }
+}
+
+/* Equal values have the same text, so it is their key in a set. */
+static char *text_of(const json_t *v)
+{
+    return json_dumps(v, JSON_COMPACT | JSON_ENCODE_ANY | JSON_SORT_KEYS);
+}
+
+static void put_in(json_t *set, const json_t *v)
+{
+    char *s = text_of(v);
+
+    if (s)
+        json_object_set_new(set, s, json_true());
+    free(s); /* jansson's own */
+}
+
+static bool is_in(const json_t *set, const json_t *v)
+{
+    char *s = text_of(v);
+    bool in = s && json_object_get(set, s);
+
+    free(s); /* jansson's own */
+    return in;
+}
+
+/* NULL: too much work. */
+static json_t *set_of(struct sl_grammar *g, const json_t *list)
+{
+    json_t *set;
+
+    spend_on(g, list);
+    set = g->failed ? NULL : json_object();
+    for (size_t i = 0; set && i < json_array_size(list); i++)
+        put_in(set, json_array_get(list, i));
+    return set;
+}
+
+/* Values of a that are in b. */
+static json_t *common_values(struct sl_grammar *g, const json_t *a,
+                             const json_t *b)
+{
+    json_t *set = set_of(g, b), *out = set ? json_array() : NULL;
+
+    spend_on(g, a);
+    for (size_t i = 0; out && !g->failed && i < json_array_size(a); i++)
+        if (is_in(set, json_array_get(a, i)))
+            json_array_append(out, json_array_get(a, i));
+    json_decref(set);
     return out;
 }
 
-static json_t *all_names(const json_t *a, const json_t *b)
+static json_t *all_names(struct sl_grammar *g, const json_t *a,
+                         const json_t *b)
 {
-    json_t *out = json_copy((json_t *)(uintptr_t)a);
+    json_t *set = set_of(g, a);
+    json_t *out = set ? json_copy((json_t *)(uintptr_t)a) : NULL;
 
-    for (size_t i = 0; out && i < json_array_size(b); i++) {
+    spend_on(g, b);
+    for (size_t i = 0; out && !g->failed && i < json_array_size(b); i++) {
         json_t *name = json_array_get(b, i);
-        bool has = false;
 
-        for (size_t k = 0; k < json_array_size(out); k++)
-            has |= json_equal(json_array_get(out, k), name) != 0;
-        if (!has)
-            json_array_append(out, name);
+        if (is_in(set, name))
+            continue;
+        put_in(set, name);
+        json_array_append(out, name);
     }
+    json_decref(set);
     return out;
 }
 
@@ -159,11 +222,15 @@ static json_t *all_of(const json_t *a, const json_t *b)
     return json_pack("{s:[O,O]}", "allOf", a, b);
 }
 
-static json_t *all_members(const json_t *a, const json_t *b)
+static json_t *all_members(struct sl_grammar *g, const json_t *a,
+                           const json_t *b)
 {
-    json_t *out = json_copy((json_t *)(uintptr_t)a), *v;
+    json_t *out, *v;
     const char *key;
 
+    if (!sl_grammar_spend(g, json_object_size(a) + json_object_size(b)))
+        return NULL;
+    out = json_copy((json_t *)(uintptr_t)a);
     json_object_foreach((json_t *)(uintptr_t)b, key, v)
     {
         const json_t *old = json_object_get(out, key);
@@ -176,15 +243,28 @@ static json_t *all_members(const json_t *a, const json_t *b)
     return out;
 }
 
+/* Comparing costs as much as there is; mostly the numbers of parts differ. */
+static bool is_same(struct sl_grammar *g, const json_t *a, const json_t *b)
+{
+    if (a == b)
+        return true;
+    if (json_object_size(a) != json_object_size(b) ||
+        json_array_size(a) != json_array_size(b))
+        return false;
+    spend_on(g, a);
+    return !g->failed && json_equal(a, b);
+}
+
 /* What the two values of a keyword come to; NULL: it cannot be said. */
-static json_t *join(const char *key, json_t *a, json_t *b)
+static json_t *join(struct sl_grammar *g, const char *key, json_t *a,
+                    json_t *b)
 {
     static const char *const largest[] = {"minimum", "exclusiveMinimum",
                                           "minLength", "minItems"};
     static const char *const smallest[] = {"maximum", "exclusiveMaximum",
                                            "maxLength", "maxItems"};
 
-    if (json_equal(a, b))
+    if (is_same(g, a, b))
         return json_incref(a);
     for (size_t i = 0; i < SL_COUNTOF(largest); i++)
         if (json_is_number(a) && json_is_number(b) && !strcmp(key, largest[i]))
@@ -197,15 +277,18 @@ static json_t *join(const char *key, json_t *a, json_t *b)
     if (!strcmp(key, "type"))
         return both_types(a, b);
     if (!strcmp(key, "enum") && json_is_array(a) && json_is_array(b))
-        return common_values(a, b);
+        return common_values(g, a, b);
     if (!strcmp(key, "required") && json_is_array(a) && json_is_array(b))
-        return all_names(a, b);
+        return all_names(g, a, b);
     if (!strcmp(key, "properties") && json_is_object(a) && json_is_object(b))
-        return all_members(a, b);
+        return all_members(g, a, b);
     if (!strcmp(key, "allOf") && json_is_array(a) && json_is_array(b)) {
-        json_t *out = json_copy(a);
+        json_t *out = NULL;
 
-        json_array_extend(out, b);
+        if (sl_grammar_spend(g, json_array_size(a) + json_array_size(b)))
+            out = json_copy(a);
+        if (out)
+            json_array_extend(out, b);
         return out;
     }
     if (!strcmp(key, "items") || !strcmp(key, "additionalProperties"))
@@ -252,11 +335,16 @@ json_t *sl_jmerge(struct sl_grammar *g, const json_t *a, const json_t *b,
 {
     json_t *out, *v;
     const char *key;
+    size_t n;
 
     if (json_is_true(a) || json_is_false(b))
         return json_incref((json_t *)(uintptr_t)b);
     if (json_is_true(b) || json_is_false(a))
         return json_incref((json_t *)(uintptr_t)a);
+    n = json_object_size(json_object_get(a, "properties")) +
+        json_object_size(json_object_get(b, "properties"));
+    if (!sl_grammar_spend(g, n))
+        return NULL;
     if (!others_fit(a, b) || !others_fit(b, a))
         return refuse(g, path, "additionalProperties");
     if (!items_fit(a, b) || !items_fit(b, a))
@@ -273,7 +361,7 @@ json_t *sl_jmerge(struct sl_grammar *g, const json_t *a, const json_t *b,
 
         if (!sl_jmerge_keyword(key))
             continue;
-        new = old ? join(key, old, v) : json_incref(v);
+        new = old ? join(g, key, old, v) : json_incref(v);
         if (!new) {
             json_decref(out);
             return refuse(g, path, key);
@@ -318,14 +406,6 @@ static int value_type(const json_t *v)
     return 0;
 }
 
-static bool is_in(const json_t *list, const json_t *v)
-{
-    for (size_t i = 0; i < json_array_size(list); i++)
-        if (json_equal(json_array_get(list, i), v))
-            return true;
-    return false;
-}
-
 /* One keyword about one value: 1 allowed, 0 not, -1 not looked at. */
 static int check(const char *key, const json_t *k, const json_t *v)
 {
@@ -336,7 +416,7 @@ static int check(const char *key, const json_t *k, const json_t *v)
     if (!strcmp(key, "const"))
         return json_equal(k, v);
     if (!strcmp(key, "enum"))
-        return is_in(k, v);
+        return 1; /* where the value is from */
     if (!strcmp(key, "minLength"))
         return !json_is_string(v) || (double)n_chars(v) >= limit;
     if (!strcmp(key, "maxLength"))
@@ -361,6 +441,8 @@ bool sl_jmerge_allows(struct sl_grammar *g, const json_t *schema,
     json_t *k;
     bool ok = true;
 
+    if (!sl_grammar_spend(g, json_object_size(schema)))
+        return false;
     json_object_foreach((json_t *)(uintptr_t)schema, key, k)
     {
         int c = sl_jmerge_keyword(key) ? check(key, k, value) : 1;

@@ -1,6 +1,7 @@
 /* sample/jmerge.h - two JSON schemas into one that says both
  *
- * Any thread. Failures stick to the grammar.
+ * Any thread. Failures stick to the grammar. Joining is work of the grammar
+ * (sl_grammar_spend) as large as what is copied.
  */
 #ifndef SL_SAMPLE_JMERGE_H
 #define SL_SAMPLE_JMERGE_H
@@ -18,9 +19,9 @@ json_t *sl_jmerge(struct sl_grammar *g, const json_t *a, const json_t *b,
  * it is not supported. */
 int sl_jmerge_keyword(const char *key);
 
-/* Is the value one of those that the other keywords of the schema allow? Only
- * type, limits, lengths, enum and const are looked at; another keyword is a
- * failure. */
+/* Is the value, one of `enum` or the const, among those that the other keywords
+ * of the schema allow? Only type, limits, lengths and const are looked at;
+ * another keyword is a failure. */
 bool sl_jmerge_allows(struct sl_grammar *g, const json_t *schema,
                       const json_t *value, const char *path);
 

@@ -28,6 +28,7 @@
 #define MAX_JOIN 32        /* schemas joined into one, in each other; chosen */
 #define MAX_PREFIX 64      /* items of prefixItems; they nest in the grammar */
 #define MAX_INDENT 20      /* spaces behind a new line */
+#define STEP 16            /* bytes of a reference that are one step of work */
 #define MAX_KEY_CHARS 8192 /* of names that other members must not have */
 
 enum shared {
@@ -357,10 +358,12 @@ static uint32_t count(struct sl_jschema *j, const json_t *s, const char *key,
 {
     const json_t *v = json_object_get(s, key);
     double x = json_number_value(v);
+    bool ok = json_is_number(v) && x >= 0;
 
     if (!v)
         return none;
-    if (!json_is_number(v) || !(x >= 0) || x != (double)(int64_t)x)
+    /* Doubles from 2^53 on are whole; above 2^63 they fit no integer. */
+    if (!ok || (x < 0x1p53 && x != (double)(int64_t)x))
         return refuse(j, path, key, "must be a whole number from 0 on");
     if (x > SL_GRAMMAR_MAX_REPEAT)
         return refuse(j, path, key,
@@ -847,6 +850,8 @@ static bool check_keywords(struct sl_jschema *j, const json_t *s,
                         "the schema at %s is no object and no boolean", path);
         return false;
     }
+    if (!sl_grammar_spend(j->g, 1 + json_object_size(s)))
+        return false;
     json_object_foreach((json_t *)(uintptr_t)s, key, v)
     {
         bool idle = (!strcmp(key, "uniqueItems") && json_is_false(v)) ||
@@ -903,6 +908,8 @@ static json_t *resolve(struct sl_jschema *j, const json_t *ref,
     char step[512];
     int64_t i = 0;
 
+    if (!sl_grammar_spend(j->g, 1 + json_string_length(ref) / STEP))
+        return NULL;
     if (!p || *p != '#' || (p[1] && p[1] != '/')) {
         refuse(j, path, "$ref", "must be '#' or begin with '#/'");
         return NULL;
@@ -930,8 +937,10 @@ static json_t *resolve(struct sl_jschema *j, const json_t *ref,
 /* The schema without one keyword. */
 static json_t *without(struct sl_jschema *j, const json_t *s, const char *key)
 {
-    json_t *out = json_copy((json_t *)(uintptr_t)s);
+    json_t *out = NULL;
 
+    if (sl_grammar_spend(j->g, json_object_size(s)))
+        out = json_copy((json_t *)(uintptr_t)s);
     if (out)
         json_object_del(out, key);
     return keep(j, out);
@@ -1011,6 +1020,8 @@ static void each_type(struct sl_jschema *j, json_t *s, const char *path,
 
         if (!(types >> i & 1))
             continue;
+        if (!sl_grammar_spend(j->g, json_object_size(s)))
+            return;
         one = keep(j, json_copy(s));
         if (!one || json_object_set_new(one, "type",
                                         json_pack("[s]", sl_jmerge_type[i])))
@@ -1184,7 +1195,7 @@ static uint32_t values(struct sl_jschema *j, json_t *s, const char *path)
 
     if (list && !json_is_array(list))
         return refuse(j, path, "enum", "must be an array");
-    for (size_t i = 0; list && i < json_array_size(list); i++)
+    for (size_t i = 0; i < json_array_size(list) && !j->g->failed; i++)
         if (sl_jmerge_allows(j->g, s, json_array_get(list, i), path))
             sl_grammar_add(j->g, alt, value_text(j, json_array_get(list, i)));
     if (!list && sl_jmerge_allows(j->g, s, one, path))

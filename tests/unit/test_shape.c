@@ -372,6 +372,8 @@ static void refusals(void **state)
          "beside 'pattern'"},
         {SCHEMA, "{\"type\":\"string\",\"format\":\"idn-email\"}", "'format'"},
         {SCHEMA, "{\"type\":\"number\",\"minimum\":1e30}", "digits"},
+        {SCHEMA, "{\"type\":\"string\",\"maxLength\":1e300}", "above 16384"},
+        {SCHEMA, "{\"type\":\"string\",\"minLength\":1.5}", "whole number"},
         {SCHEMA, "[1]", "no object and no boolean"},
         {SCHEMA, "{\"allOf\":[{\"pattern\":\"a\"},{\"pattern\":\"b\"}]}", "'pattern'"},
         {SCHEMA, "{\"enum\":[\"a\"],\"pattern\":\"b\"}", "'pattern'"},
@@ -394,6 +396,111 @@ static void refusals(void **state)
          * sanitizers, not the hundredfold. */
         assert_true(clock() - t0 < 5 * CLOCKS_PER_SEC);
     }
+}
+
+/* ---- schemas that are short to write and long to read */
+
+/* 30 references to each level, 12 levels, and nothing at the end. */
+static void write_levels(struct sl_buf *b)
+{
+    sl_buf_fmt(b, "{\"$ref\":\"#/0\"");
+    for (int i = 0; i < 12; i++) {
+        sl_buf_fmt(b, ",\"%d\":{\"anyOf\":[", i);
+        for (int k = 0; k < 30; k++)
+            sl_buf_fmt(b, "%s{\"$ref\":\"#/%d\"}", k ? "," : "", i + 1);
+        sl_buf_fmt(b, "]}");
+    }
+    sl_buf_fmt(b, ",\"12\":false}");
+}
+
+/* n joins with an object of 500 members. */
+static void write_joins(struct sl_buf *b, int n)
+{
+    sl_buf_fmt(b, "{\"allOf\":[");
+    for (int i = 0; i < n; i++)
+        sl_buf_fmt(b, "{\"$ref\":\"#/x\"},{\"properties\":{\"p%d\":true}},", i);
+    sl_buf_fmt(b, "true],\"x\":{\"properties\":{\"q\":true");
+    for (int i = 0; i < 500; i++)
+        sl_buf_fmt(b, ",\"m%d\":{\"type\":\"null\"}", i);
+    sl_buf_fmt(b, "}}}");
+}
+
+static void write_list(struct sl_buf *b, const char *key, int n)
+{
+    sl_buf_fmt(b, "{\"%s\":[", key);
+    for (int i = 0; i < n; i++)
+        sl_buf_fmt(b, "%s\"v%d\"", i ? "," : "", i);
+    sl_buf_fmt(b, "]}");
+}
+
+static void count_one(void *ctx, json_t *s, const char *path)
+{
+    (void)s;
+    (void)path;
+    ++*(int *)ctx;
+}
+
+/* All alternatives, as for a parameter of a tool. */
+static void each_is_refused(struct sl_buf *b, const char *want)
+{
+    struct sl_grammar g;
+    struct sl_jschema *j = NULL;
+    json_t *root;
+    int n = 0;
+
+    assert_int_equal(sl_buf_check(b, "a test", NULL), 0);
+    root = json_loadb(b->p, b->len, 0, NULL);
+    assert_non_null(root);
+    sl_grammar_init(&g);
+    assert_int_equal(sl_jschema_open(&j, &g, root, NULL), 0);
+    sl_jschema_each(j, root, "$", count_one, &n);
+    assert_int_equal(g.failed, SL_EARG);
+    if (!strstr(g.err.msg, want))
+        fail_msg("'%s' lacks '%s'", g.err.msg, want);
+    assert_int_equal(n, 0);
+    sl_jschema_close(&j);
+    sl_grammar_deinit(&g);
+    json_decref(root);
+    sl_buf_deinit(b);
+}
+
+static void long_reading(void **state)
+{
+    struct sl_buf b;
+
+    (void)state;
+    sl_buf_init(&b, SL_JSCHEMA_MAX_TEXT);
+    write_levels(&b);
+    each_is_refused(&b, "steps"); /* 30^12 of them */
+    sl_buf_init(&b, SL_JSCHEMA_MAX_TEXT);
+    write_joins(&b, 2000);
+    each_is_refused(&b, "steps"); /* 4 million members in copies */
+}
+
+/* Long lists take time in proportion; a square took 26 s of one core. */
+static void long_lists(void **state)
+{
+    static const char *const key[] = {"enum", "required"};
+    clock_t t0 = clock();
+
+    (void)state;
+    for (size_t i = 0; i < SL_COUNTOF(key); i++) {
+        struct sl_shape *s = NULL;
+        struct sl_err err = {0};
+        struct sl_buf b;
+
+        sl_buf_init(&b, SL_JSCHEMA_MAX_TEXT);
+        sl_buf_fmt(&b, "{\"allOf\":[");
+        write_list(&b, key[i], 20000);
+        sl_buf_fmt(&b, ",");
+        write_list(&b, key[i], 19999);
+        sl_buf_fmt(&b, "]}");
+        assert_int_equal(sl_buf_check(&b, "a test", NULL), 0);
+        (void)open_shape(&s, SCHEMA, b.p, &err);
+        sl_shape_close(&s);
+        sl_buf_deinit(&b);
+    }
+    assert_true(clock() - t0 < 5 * CLOCKS_PER_SEC);
 }
 
 /* The mask says of every token what pushing it says. */
@@ -689,6 +796,8 @@ int main(void)
         cmocka_unit_test(patterns),
         cmocka_unit_test(schemas),
         cmocka_unit_test(refusals),
+        cmocka_unit_test(long_reading),
+        cmocka_unit_test(long_lists),
         cmocka_unit_test(masks),
         cmocka_unit_test(depth_has_no_dead_end),
         cmocka_unit_test(calls),
