@@ -400,7 +400,6 @@ static void finish_rows(struct sl_engine *e, struct sl_gen *g,
 /* Keep the state of g for prompts that begin with the same tokens. */
 static void keep(struct sl_engine *e, struct sl_gen *g)
 {
-    double row_s = sl_cost_predict(&e->cost, FIRST_ROWS, 0) / FIRST_ROWS;
     struct sl_step flush = {.seq = &g->seq, .n_seq = 1};
 
     sl_draft_catch_up(g);
@@ -411,7 +410,7 @@ static void keep(struct sl_engine *e, struct sl_gen *g)
         sl_forward(e->model, &flush);
         sl_seq_end(g->seq, 0);
     }
-    sl_prefix_put(e->prefix, g->seq, g->tok, g->salt, row_s);
+    sl_prefix_put(e->prefix, g->seq, g->tok, g->salt);
 }
 
 /* Take the ended generations out, and keep what is worth keeping: not a prompt

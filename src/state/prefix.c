@@ -14,7 +14,7 @@ struct entry {
     struct sl_seq *seq;
     int32_t *tok; /* [seq->n_tok] */
     uint64_t hash, salt;
-    double worth;  /* time saved per byte */
+    double worth;  /* tokens saved per byte */
     double credit; /* worth, plus the age of the cache when it was last used */
 };
 
@@ -150,7 +150,7 @@ static size_t bytes_of(const struct sl_prefix *p, const struct sl_seq *q,
 }
 
 void sl_prefix_put(struct sl_prefix *p, struct sl_seq *q, const int32_t *tok,
-                   uint64_t salt, double reread_s)
+                   uint64_t salt)
 {
     uint32_t n = q->n_tok, had;
     struct entry *old, e = {.salt = salt};
@@ -176,7 +176,7 @@ void sl_prefix_put(struct sl_prefix *p, struct sl_seq *q, const int32_t *tok,
     }
     memcpy(e.tok, tok, n * sizeof(*tok));
     e.hash = hash_of(tok, n, salt);
-    e.worth = reread_s * (n - had) / (double)bytes_of(p, e.seq, had);
+    e.worth = (n - had) / (double)bytes_of(p, e.seq, had);
     e.credit = p->age + e.worth;
     p->entry[p->n_entry++] = e;
     p->stats.n_put++;

@@ -12,7 +12,9 @@
  *
  * Which one to give up: GreedyDual-Size (Cao and Irani, "Cost-Aware WWW Proxy
  * Caching Algorithms", 1997). An entry's worth is the time it saves per byte it
- * holds, and ages as others are dropped.
+ * holds, and ages as others are dropped. Time is counted in tokens: what a token
+ * takes to read is much the same for all of them, and a measured time would make
+ * the choice depend on how busy the machine was.
  *
  * Engine thread only.
  */
@@ -46,11 +48,11 @@ int sl_prefix_take(struct sl_prefix *p, struct sl_seq **out,
 /* `q` was taken and is used: a hit, or a miss when it is empty. */
 void sl_prefix_count(struct sl_prefix *p, const struct sl_seq *q);
 
-/* Keep what q has read: tok[0..q->n_tok). It has no pending rows. reread_s is
- * the time that a token takes to read. Others are dropped when the cache is
- * full. Nothing happens when it is there already, or there is no memory. */
+/* Keep what q has read: tok[0..q->n_tok). It has no pending rows. Others are
+ * dropped when the cache is full. Nothing happens when it is there already, or
+ * there is no memory. */
 void sl_prefix_put(struct sl_prefix *p, struct sl_seq *q, const int32_t *tok,
-                   uint64_t salt, double reread_s);
+                   uint64_t salt);
 
 /* Give up the least valuable prefix; false when there is none. */
 bool sl_prefix_evict(struct sl_prefix *p);

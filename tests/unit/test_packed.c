@@ -223,6 +223,47 @@ static void damage_is_named(void **state)
     scratch_remove(dir);
 }
 
+static void write_file(const char *path, const unsigned char *p, size_t n)
+{
+    FILE *f = fopen(path, "wb");
+
+    assert_non_null(f);
+    assert_int_equal(fwrite(p, 1, n, f), n);
+    assert_int_equal(fclose(f), 0);
+}
+
+/* A type that no product takes, in a head whose digest is right. */
+static void types_have_kernels(void **state)
+{
+    enum { TABLE = 56, DIGEST = 136, DATA = 72, TYPE = 4 };
+    char *dir = scratch_make();
+    const char *path = scratch_path(dir, "x.sluice");
+    struct sl_load_opts lo = {.pool = pool};
+    struct sl_weights *w = NULL;
+    struct sl_err err = {0};
+    struct sl_sha256 h;
+    uint64_t table, data;
+    unsigned char *p;
+    size_t n;
+
+    (void)state;
+    pack(MODELS "dense-r1", path, SL_PLAN_AUTO);
+    p = bytes_of(path, &n);
+    memcpy(&table, p + TABLE, sizeof(table));
+    memcpy(&data, p + DATA, sizeof(data));
+    assert_int_equal(p[table + TYPE], SL_BF16);
+    p[table + TYPE] = SL_F16;
+    sl_sha256_init(&h);
+    sl_sha256_add(&h, p, DIGEST);
+    sl_sha256_add(&h, p + DIGEST + SL_SHA256, data - DIGEST - SL_SHA256);
+    assert_true(sl_sha256_end(&h, p + DIGEST));
+    write_file(path, p, n);
+    assert_int_equal(sl_weights_open(&w, path, &lo, &err), SL_EFORMAT);
+    assert_non_null(strstr(err.msg, "weight 0"));
+    sl_mem_free(p);
+    scratch_remove(dir);
+}
+
 /* --- the folder that keeps them --- */
 
 /* Files below dir, at most two folders down; the last one's path. */
@@ -357,6 +398,7 @@ int main(void)
         cmocka_unit_test(mapped_is_loaded),
         cmocka_unit_test(texts_are_the_same),
         cmocka_unit_test(damage_is_named),
+        cmocka_unit_test(types_have_kernels),
         cmocka_unit_test(kept_and_found),
         cmocka_unit_test(nothing_left_behind),
     };
