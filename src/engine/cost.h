@@ -27,9 +27,13 @@ struct sl_cost {
 double sl_cost_predict(const struct sl_cost *c, uint32_t n_row,
                        uint64_t n_context);
 
-/* Such a step took s seconds. */
-void sl_cost_learn(struct sl_cost *c, uint32_t n_row, uint64_t n_context,
+/* Such a step took s seconds. Returns the factor by which the whole table moved
+ * (see cost.c). */
+double sl_cost_learn(struct sl_cost *c, uint32_t n_row, uint64_t n_context,
                    double s);
+
+/* The machine became slower or faster by this factor. */
+void sl_cost_scale(struct sl_cost *c, double factor);
 
 /* The most rows, at least 1 and at most max_row, that fit into `limit_s` when
  * each looks back at `depth` tokens; max_row when nothing was measured yet. */

@@ -1,9 +1,9 @@
 /* engine/draft_flash.c - a block drafter beside the target; see model/dflash.h
  *
  * Its keys and values come from the target's residuals (taps) of every committed
- * token. They are made as tokens are committed, prompts too, in one product for
- * all sequences of the step; while the drafter has not been used for long, taps
- * wait in a ring instead, and what falls out of it is a gap (sl_seq.from).
+ * token, in one product for all sequences of the step. While nobody wants its
+ * drafts, taps wait in a ring and are seen when it is full; while it has not been
+ * used for long, the oldest are dropped instead, and leave a gap (sl_seq.from).
  *
  * One pass proposes a whole block; how much of it is verified was decided
  * before.
@@ -12,7 +12,6 @@
 #include "engine/drafter.h"
 #include "engine/gen.h"
 
-#define IDLE 512 /* rounds of sequences without a use, and it is off. Chosen. */
 
 static size_t width(const struct sl_engine *e)
 {
@@ -42,22 +41,28 @@ static uint32_t look(struct sl_gen *g, uint32_t most, enum sl_odds_of *odds)
 
 static bool is_idle(const struct sl_engine *e)
 {
-    return e->spec.n_round - e->spec.last_use[SL_BY_FLASH] > IDLE;
+    return e->spec.n_round - e->spec.last_use[SL_BY_FLASH] >
+           (uint64_t)SL_DRAFT_IDLE * e->n_run;
 }
 
 /* Show the drafter what waits; behind it lies position `end`. */
 static void drain(struct sl_gen *g, uint32_t end)
 {
-    uint32_t pos = end - g->taps.n;
-    struct sl_flash_rows r = {.seq = &g->seq,
-                              .n_seq = 1,
-                              .n = &g->taps.n,
-                              .pos = &pos,
-                              .n_row = g->taps.n,
-                              .taps = g->taps.row};
+    struct sl_ring *t = &g->taps;
+    struct sl_flash_rows r = {.seq = &g->seq, .n_seq = 1};
+    uint32_t pos;
 
+    if (is_idle(g->e) && t->n > SL_DRAFT_NEAR) {
+        sl_ring_trim(t, SL_DRAFT_NEAR);
+        g->seq->from[g->e->flash_plane] = end - t->n;
+    }
+    pos = end - t->n;
+    r.n = &t->n;
+    r.pos = &pos;
+    r.n_row = t->n;
+    r.taps = t->row;
     sl_flash_see(g->e->flash, g->e->model, &r);
-    g->taps.n = 0;
+    t->n = 0;
 }
 
 static void leave_gap(struct sl_gen *g)
@@ -97,6 +102,19 @@ static bool drafts(const struct sl_gen *g)
     return g->by == SL_BY_FLASH && g->n_draft > 0;
 }
 
+/* Nobody wants drafts of g now: let its newest n rows wait. False when the ring
+ * is full and should be seen. */
+static bool can_wait(struct sl_gen *g, const float *rows, uint32_t n)
+{
+    if (sl_ring_push(&g->taps, rows, n))
+        return true;
+    if (!is_idle(g->e))
+        return false;
+    sl_ring_push_newest(&g->taps, rows, n);
+    leave_gap(g);
+    return true;
+}
+
 static void see(struct sl_engine *e)
 {
     struct sl_flash_rows r = {.seq = e->step_seq,
@@ -113,11 +131,8 @@ static void see(struct sl_engine *e)
         if (p->firm == 0 || p->why != SL_FINISH_NONE || !g->may_draft)
             continue;
         collect(e, to, p->row0, p->n_kept);
-        if (!drafts(g) && is_idle(e)) {
-            sl_ring_push_newest(&g->taps, to, p->n_kept);
-            leave_gap(g);
+        if (!drafts(g) && can_wait(g, to, p->n_kept))
             continue;
-        }
         drain(g, g->seq->n_tok - p->n_kept);
         e->step_seq[n_seq] = g->seq;
         e->draft_n[n_seq] = p->n_kept;

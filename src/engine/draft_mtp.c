@@ -21,7 +21,6 @@
 #include "model/mtp.h"
 
 #define DEPTH 7  /* of a chain */
-#define IDLE 512 /* rounds of sequences without a use, and it is off. Chosen. */
 
 static int open_ring(struct sl_gen *g, struct sl_err *err)
 {
@@ -42,7 +41,8 @@ static uint32_t look(struct sl_gen *g, uint32_t most, enum sl_odds_of *odds)
 
 static bool is_idle(const struct sl_engine *e)
 {
-    return e->spec.n_round - e->spec.last_use[SL_BY_MTP] > IDLE;
+    return e->spec.n_round - e->spec.last_use[SL_BY_MTP] >
+           (uint64_t)SL_DRAFT_IDLE * e->n_run;
 }
 
 /* What the head has not seen is not there. */
@@ -54,18 +54,23 @@ static void leave_gap(struct sl_gen *g)
 /* Show the head the rows that wait; behind them lies position `end`. */
 static void drain(struct sl_gen *g, uint32_t end)
 {
-    uint32_t pos = end - g->ring.n;
-    struct sl_mtp_step s = {.seq = &g->seq,
-                            .n_seq = 1,
-                            .n = &g->ring.n,
-                            .pos = &pos,
-                            .n_row = g->ring.n,
-                            .tok = g->tok + pos + 1,
-                            .hidden = g->ring.row};
+    struct sl_ring *r = &g->ring;
+    struct sl_mtp_step s = {.seq = &g->seq, .n_seq = 1};
+    uint32_t pos;
 
-    if (g->ring.n > 0)
+    if (is_idle(g->e) && r->n > SL_DRAFT_NEAR) {
+        sl_ring_trim(r, SL_DRAFT_NEAR);
+        g->seq->from[SL_PLANE_MTP] = end - r->n;
+    }
+    pos = end - r->n;
+    s.n = &r->n;
+    s.pos = &pos;
+    s.n_row = r->n;
+    s.tok = g->tok + pos + 1;
+    s.hidden = r->row;
+    if (r->n > 0)
         sl_mtp_forward(g->e->model, &s);
-    g->ring.n = 0;
+    r->n = 0;
 }
 
 static void catch_up(struct sl_gen *g)

@@ -16,6 +16,15 @@ void sl_ring_close(struct sl_ring *r)
     *r = (struct sl_ring){0};
 }
 
+void sl_ring_trim(struct sl_ring *r, uint32_t n)
+{
+    if (r->n <= n)
+        return;
+    memmove(r->row, r->row + (r->n - n) * r->width,
+            n * r->width * sizeof(*r->row));
+    r->n = n;
+}
+
 bool sl_ring_push(struct sl_ring *r, const float *rows, uint32_t n)
 {
     if (n > SL_DRAFT_RING - r->n)
@@ -34,12 +43,7 @@ void sl_ring_push_newest(struct sl_ring *r, const float *rows, uint32_t n)
         n = half;
     }
     /* Half at once, so that a row is moved once. */
-    if (n > SL_DRAFT_RING - r->n) {
-        uint32_t keep = (uint32_t)sl_min(r->n, SL_DRAFT_RING - half);
-
-        memmove(r->row, r->row + (r->n - keep) * r->width,
-                keep * r->width * sizeof(*rows));
-        r->n = keep;
-    }
+    if (n > SL_DRAFT_RING - r->n)
+        sl_ring_trim(r, SL_DRAFT_RING - half);
     sl_ring_push(r, rows, n);
 }

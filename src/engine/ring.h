@@ -21,6 +21,14 @@ struct sl_ring {
 int sl_ring_open(struct sl_ring *r, size_t width, struct sl_err *err);
 void sl_ring_close(struct sl_ring *r);
 
+/* Rounds of the batch without a use after which a drafter is off: then it sees
+ * only what lies closest when it is tried again. Chosen, not measured. */
+#define SL_DRAFT_IDLE 64
+#define SL_DRAFT_NEAR 64 /* rows */
+
+/* Forget all but the newest n rows. */
+void sl_ring_trim(struct sl_ring *r, uint32_t n);
+
 /* Add n rows; false, and nothing is done, when they do not fit. */
 bool sl_ring_push(struct sl_ring *r, const float *rows, uint32_t n);
 

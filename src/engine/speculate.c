@@ -135,15 +135,28 @@ static double best_rate(const struct batch *b, enum sl_by by,
     return best;
 }
 
-/* Who drafts for one sequence, if anybody does. Returns whether it could pay at
- * all. */
-static bool choose(const struct batch *b, struct sl_bid *bid)
+/* Could drafting pay, if every draft were right? As for the first sequence that
+ * has any. */
+static bool could_pay(const struct batch *b, const struct sl_bid *bid)
 {
-    double plain = b->n / step_s(b, 0), best = 0;
-    bool could = false;
+    double plain = b->n / step_s(b, 0);
 
-    bid->by = SL_BY_NONE;
-    bid->depth = 0;
+    for (enum sl_by by = SL_BY_NONE + 1; by < SL_N_BY; by++)
+        for (uint32_t i = 0; i < b->n; i++)
+            if (bid[i].most[by] > 0) {
+                if (best_rate(b, by, &bid[i].guess->odds[bid[i].odds[by]],
+                              bid[i].most[by], true) > plain * MIN_GAIN)
+                    return true;
+                break;
+            }
+    return false;
+}
+
+/* Who drafts for one sequence, if anybody does. */
+static void choose(const struct batch *b, struct sl_bid *bid)
+{
+    double best = 0;
+
     for (enum sl_by by = SL_BY_NONE + 1; by < SL_N_BY; by++) {
         const struct sl_odds *o = &bid->guess->odds[bid->odds[by]];
         double rate = best_rate(b, by, o, bid->most[by], false);
@@ -154,9 +167,7 @@ static bool choose(const struct batch *b, struct sl_bid *bid)
             best = rate;
             bid->by = by;
         }
-        could |= best_rate(b, by, o, bid->most[by], true) > plain * MIN_GAIN;
     }
-    return could;
 }
 
 /* The chance that draft number k + 1 of a bid is kept. */
@@ -299,9 +310,14 @@ void sl_speculate_plan(struct sl_speculate *s, const struct sl_cost *step,
     if (s->fixed) {
         plan_fixed(s, bid, n, max_draft);
     } else {
-        for (uint32_t i = 0; i < n; i++)
-            could |= choose(&b, &bid[i]);
-        if (!s->stopped)
+        could = !s->stopped && could_pay(&b, bid);
+        for (uint32_t i = 0; i < n; i++) {
+            bid[i].by = SL_BY_NONE;
+            bid[i].depth = 0;
+            if (could)
+                choose(&b, &bid[i]);
+        }
+        if (could)
             total = best_total(&b, bid, max_draft);
         deal(bid, n, total);
     }
@@ -315,7 +331,8 @@ void sl_speculate_plan(struct sl_speculate *s, const struct sl_cost *step,
         }
         if (bid[i].depth > 0) {
             bid[i].guess->by = bid[i].by;
-            s->last_use[bid[i].by] = s->n_round;
+            if (!bid[i].guess->probing)
+                s->last_use[bid[i].by] = s->n_round;
         }
     }
 }

@@ -57,7 +57,8 @@ struct sl_speculate {
     struct sl_odds odds[SL_N_ODDS]; /* of all sequences */
     struct sl_cost pass[SL_N_BY];   /* one pass of a drafter, by sequences */
     uint64_t n_round, n_draft, n_accept;
-    uint64_t last_use[SL_N_BY]; /* n_round when it was chosen last */
+    uint64_t last_use[SL_N_BY]; /* n_round when it was chosen last, but
+                                   for probes */
 
     /* The guard: what rounds with drafts took, and what the same tokens would
      * have taken without. */

@@ -456,6 +456,17 @@ static void guard(struct sl_engine *e, const struct sl_step *s,
                                n_seq);
 }
 
+/* A step took so long. What slows steps slows the passes of drafters, too, which
+ * may not have run for a while. */
+static void learn(struct sl_engine *e, uint32_t n_row, uint64_t context,
+                  double s)
+{
+    double all = sl_cost_learn(&e->cost, n_row, context, s);
+
+    for (int by = 0; by < SL_N_BY; by++)
+        sl_cost_scale(&e->spec.pass[by], all);
+}
+
 void sl_engine_step(struct sl_engine *e)
 {
     struct sl_step s = {.seq = e->step_seq,
@@ -483,7 +494,7 @@ void sl_engine_step(struct sl_engine *e)
     t0 = sl_clock_ns();
     sl_forward(e->model, &s);
     took = sl_clock_s(t0, sl_clock_ns());
-    sl_cost_learn(&e->cost, s.n_row, context, took);
+    learn(e, s.n_row, context, took);
     e->n_step++;
     sl_engine_count_step(e, s.n_row, took);
     if (sl_engine_score(e))

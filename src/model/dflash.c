@@ -421,13 +421,14 @@ static void convolve(const struct sl_flash *f, float *restrict y,
         const float *d1 = d0 + groups, *now = x + t * h;
         const float *last = t % c->block ? now - h : NULL;
 
-        for (size_t i = 0; i < h; i++) {
-            float a = (base0[i] + d0[i / c->group]) * now[i];
+        for (size_t g = 0, i = 0; g < groups; g++)
+            for (size_t end = i + c->group; i < end; i++) {
+                float a = (base0[i] + d0[g]) * now[i];
 
-            if (last)
-                a += (base1[i] + d1[i / c->group]) * last[i];
-            y[t * h + i] = a;
-        }
+                if (last)
+                    a += (base1[i] + d1[g]) * last[i];
+                y[t * h + i] = a;
+            }
     }
 }
 
