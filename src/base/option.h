@@ -312,6 +312,9 @@ enum sl_opt_type {
       "Fetch again what is damaged or gone.")                                  \
     X(WITH_WEIGHTS, BOOL, SL_VERB_PULL, "with-weights", "", "", 0, 0, "off",   \
       "Fetch the weights that a bundle names, too.")                           \
+    X(PIN_REVISION, BOOL, SL_VERB_PULL, "pin-revision", "", "", 0, 0, "off",   \
+      "Keep this version of a bundle: 'serve' asks for no newer one, until "   \
+      "--no-pin-revision.")                                                    \
     X(DRY_RUN, BOOL, SL_VERB_PULL | SL_VERB_RM | SL_VERB_GC, "dry-run", "", "", 0, 0, "off",             \
       "Say what would be done, and do nothing.")                               \
     X(OFFLINE, BOOL, SL_OPT_V_HUB, "offline", "", "", 0, 0, "off",             \

@@ -18,12 +18,14 @@
 
 #define N_PARALLEL 4
 #define MARGIN_MAX ((uint64_t)1 << 30) /* 2 % or this stays free */
+#define STORE_WAIT_MS 60000            /* for a garbage collection to end */
 #define FRESH_S 3 /* how long 'serve' may ask for a newer commit */
 
 struct pull {
     const struct sl_pull_opts *o;
     struct sl_store store;
     struct sl_client *http;
+    struct sl_lockfile lock; /* the store, shared */
 };
 
 static void phase(const struct pull *p, enum sl_pull_phase x)
@@ -50,7 +52,20 @@ static int begin(struct pull *p, const struct sl_pull_opts *o,
 
     p->o = o;
     p->http = NULL;
-    return rc ? rc : sl_client_open(&p->http, &ho, err);
+    p->lock.fd = -1;
+    if (rc)
+        return rc;
+    /* Where nothing can be written, nothing is removed either. */
+    rc = sl_store_lock(&p->lock, o->places, SL_LOCK_SHARED, STORE_WAIT_MS, err);
+    if (rc == SL_EBUSY)
+        return rc;
+    return sl_client_open(&p->http, &ho, err);
+}
+
+static void end(struct pull *p)
+{
+    sl_client_close(&p->http);
+    sl_lockfile_give(&p->lock);
 }
 
 /* --------------------------------------------------- one commit's files */
@@ -1060,7 +1075,7 @@ int sl_pull(struct sl_ready *out, const struct sl_target *t,
         rc = sl_mem_alloc(&r, 1, sizeof(*r), "a model", err);
     if (!rc)
         rc = run(&p, r, t, err);
-    sl_client_close(&p.http);
+    end(&p);
     if (!rc)
         *out = *r;
     else if (r)
@@ -1091,7 +1106,7 @@ int sl_pull_installed(struct sl_ready *out, const char *name,
         sl_ready_deinit(r);
         rc = pull_online(&p, r, &t, &rev, err);
     }
-    sl_client_close(&p.http);
+    end(&p);
     if (!rc)
         *out = *r;
     else if (r)
@@ -1113,7 +1128,7 @@ int sl_pull_manifest(struct sl_manifest *out, const struct sl_target *t,
         !sl_install_from(&r.install, o->places, t->repo, NULL)) {
         char path[SL_TREE_PATH];
 
-        sl_client_close(&p.http);
+        end(&p);
         rc = sl_path_join(path, sizeof(path), r.install.dir, SL_MANIFEST_FILE,
                           err);
         return rc ? rc : sl_manifest_load(out, path, SL_FORM_BUILT, err);
@@ -1129,7 +1144,7 @@ int sl_pull_manifest(struct sl_manifest *out, const struct sl_target *t,
     else if (!rc)
         rc = sl_fail(err, SL_ENOTFOUND, "'%s' is no bundle: it has no %s",
                      t->repo, SL_MANIFEST_FILE);
-    sl_client_close(&p.http);
+    end(&p);
     sl_hub_list_deinit(&l);
     if (!rc)
         *out = r.manifest;

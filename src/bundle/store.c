@@ -53,6 +53,22 @@ int sl_store_init(struct sl_store *s, const struct sl_places *p,
     return 0;
 }
 
+int sl_store_lock(struct sl_lockfile *l, const struct sl_places *p,
+                  enum sl_lock_mode mode, unsigned wait_ms, struct sl_err *err)
+{
+    char path[SL_TREE_PATH];
+    int rc = sl_path_join(path, sizeof(path), p->own, "locks", err);
+
+    l->fd = -1;
+    if (!rc)
+        rc = sl_tree_make(path, err);
+    if (!rc)
+        rc = sl_path_join(path, sizeof(path), p->own, "locks/store", err);
+    return rc ? rc
+              : sl_lockfile_take(l, path, mode, wait_ms,
+                                 "the store of downloads", NULL, err);
+}
+
 /* ------------------------------------------------------------------ refs */
 
 static int ref_path(char out[SL_TREE_PATH], const char *root, const char *repo,

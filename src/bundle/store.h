@@ -16,6 +16,7 @@
 #ifndef SL_BUNDLE_STORE_H
 #define SL_BUNDLE_STORE_H
 
+#include "base/lockfile.h"
 #include "bundle/hub.h"
 #include "bundle/places.h"
 
@@ -28,6 +29,11 @@ struct sl_store {
 /* Decide where new files go. Makes no folder. */
 int sl_store_init(struct sl_store *s, const struct sl_places *p,
                   struct sl_err *err);
+
+/* Fetching holds the store shared, collecting garbage holds it alone. Only a
+ * courtesy, see base/lockfile.h. */
+int sl_store_lock(struct sl_lockfile *l, const struct sl_places *p,
+                  enum sl_lock_mode mode, unsigned wait_ms, struct sl_err *err);
 
 /* root/models--OWNER--NAME */
 int sl_store_repo(char out[SL_TREE_PATH], const char *root, const char *repo,

@@ -479,13 +479,17 @@ int sl_sweep_garbage(struct sl_sweep *s, const struct sl_sweep_opts *o,
                      struct sl_err *err)
 {
     char dir[SL_TREE_PATH];
-    int rc = generations(s, err);
+    struct sl_lockfile lock;
+    int rc = sl_store_lock(&lock, s->places, SL_LOCK_ALONE, 0, err);
 
+    if (!rc)
+        rc = generations(s, err);
     if (!rc)
         rc = sl_path_join(dir, sizeof(dir), s->places->own, "partial", err);
     if (!rc)
         rc = partials(s, dir, o->partials ? 0 : o->days * DAY_NS, err);
     if (!rc && o->weights)
         rc = old_weights(s, o->days, err);
+    sl_lockfile_give(&lock);
     return rc;
 }

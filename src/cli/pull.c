@@ -75,7 +75,10 @@ int sl_cli_pull(const struct sl_opts *o, struct sl_err *err)
     r.from_hub = true;
     if (r.hub.has_bundle)
         warn_requires(o, &r.hub);
-    if (!po.dry_run)
+    if (r.hub.has_bundle && !po.dry_run && sl_opts_has(o, SL_OPT_PIN_REVISION))
+        rc = sl_install_pin(&r.hub.install, &r.places,
+                            o->value[SL_OPT_PIN_REVISION].i, err);
+    if (!rc && !po.dry_run)
         rc = print(o, &r.hub, err);
     sl_cli_ready_deinit(&r);
     return rc;

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """From a name to an answer: bundles and plain checkpoints, out of a local hub,
 with the embedded model. Set SLUICE_TEST_KILLS to kill more often."""
+import fcntl
 import json
 import os
 import pathlib
@@ -76,6 +77,7 @@ def bundle(_name, _w, **change):
     return HUB.add(Repo(_name, data))
 
 
+SIZE = f"{sum(map(len, demo_files().values())) / 2**20:.2f} MiB"
 WEIGHTS = HUB.add(Repo("t/demo-weights", demo_files()))
 BUNDLE = bundle("t/demo-bundle", WEIGHTS)
 
@@ -288,6 +290,12 @@ def freshness():
         gens = [p.name for p in
                 (h.dir / "data/sluice/bundles/fresh").glob("gen-*/")]
         check(len(gens) == 2, gens)
+        check(h.run("pull", "t/fresh", "--pin-revision").rc == 0, "pin")
+        m["title"] = "newest"
+        b.change("serve_bundle.json", json.dumps(m).encode())
+        r = h.run("run", "t/fresh", *ASK)
+        check(r.rc == 0 and "hub has" not in r.err, r)
+        check(h.run("pull", "t/fresh", "--no-pin-revision").rc == 0, "unpin")
         r = h.run("run", "t/fresh@" + "9" * 40, *ASK)
         check(r.rc == 4, r)
 
@@ -333,7 +341,7 @@ def shown():
         check(all(m["weight_bytes"] == sum(map(len, demo_files().values()))
                   for m in rows), rows)
         r = h.run("list")
-        check(r.rc == 0 and "demo-bundle" in r.out and "8.81 MiB" in r.out, r)
+        check(r.rc == 0 and "demo-bundle" in r.out and SIZE in r.out, r)
         for name in ("demo-bundle", "t/demo-bundle"):
             r = h.run("profiles", name, "--json")
             p = json.loads(r.out)
@@ -396,10 +404,10 @@ def removed():
         check(r.rc == 0 and "an installed bundle needs it" in r.err, r)
         check(model(h).exists() and "rm-a" not in h.run("list").out, r)
         r = h.run("rm", "rm-b", "--weights", "--dry-run")
-        check(r.rc == 0 and "8.81 MiB would go" in r.err, r)
+        check(r.rc == 0 and SIZE + " would go" in r.err, r)
         check(model(h).exists() and h.run("verify", "rm-b").rc == 0, r)
         r = h.run("rm", "rm-b", "--weights")
-        check(r.rc == 0 and "8.81 MiB freed" in r.err, r)
+        check(r.rc == 0 and SIZE + " freed" in r.err, r)
         check(not model(h).exists(), r)
         check("nothing was fetched" in h.run("list").out.replace("t/rm", ""),
               h.run("list"))
@@ -431,6 +439,12 @@ def removed():
             json.dumps({"pid": os.getpid()}))
         r = h.run("gc", "--dry-run")
         check(r.rc == 0 and "0 B would go" in r.err, r)
+        # While something is fetched nothing is collected.
+        lock = open(h.dir / "data/sluice/locks/store", "r+")
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        r = h.run("gc", "--partials")
+        check(r.rc == 8 and f"process {os.getpid()}" in r.err, r)
+        lock.close()
         r = h.run("gc", "--partials", "--dry-run")
         check(r.rc == 0 and "1000 B would go" in r.err, r)
         r = h.run("gc", "--partials")
