@@ -184,7 +184,8 @@ list-tests:
 	@printf '%s\n' $(TESTS)
 
 demo: deps ## build, then let the embedded model answer three prompts
-	@$(MAKE) -s all
+	@$(MAKE) -s $(if $(filter -j%,$(MAKEFLAGS)),,-j$$(getconf \
+	    _NPROCESSORS_ONLN)) all
 	@scripts/demo
 
 layers: ## who may include whom
