@@ -79,6 +79,9 @@ enum sl_opt_type {
     (SL_VERB_RUN | SL_VERB_INFO | SL_VERB_TOKENIZE | SL_VERB_SERVE |           \
      SL_VERB_BENCH | SL_OPT_V_STORE)
 #define SL_OPT_V_ALL (SL_OPT_V_JSON | SL_OPT_V_HUB)
+#define SL_OPT_V_NAMED                                                         \
+    (SL_VERB_RUN | SL_VERB_INFO | SL_VERB_TOKENIZE | SL_VERB_EVAL |           \
+     SL_VERB_SERVE | SL_VERB_BENCH | SL_VERB_INIT)
 #define SL_OPT_V_LOG                                                           \
     (SL_VERB_RUN | SL_VERB_INFO | SL_VERB_TOKENIZE | SL_VERB_EVAL |           \
      SL_VERB_SERVE | SL_VERB_BENCH | SL_VERB_CONVERT)
@@ -90,7 +93,7 @@ enum sl_opt_type {
  * word is the default. Other spellings of flags are vLLM's and llama-server's.
  * `least` and `most` bound numbers; those of samplers are vLLM's. */
 #define SL_OPTIONS(X)                                                          \
-    X(MODEL, TEXT, SL_OPT_V_LOG | SL_VERB_INIT, "model",                       \
+    X(MODEL, TEXT, SL_OPT_V_NAMED, "model",                                    \
       "-m", "MODEL", 0, 0, "",                                                 \
       "The model, when it is not the first argument.")                         \
     X(THREADS, INT, SL_OPT_V_MODEL | SL_VERB_CONVERT, "threads", "-t", "N", 0, 1024, "0",       \

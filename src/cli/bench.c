@@ -282,21 +282,55 @@ static int load(const struct sl_opts *o, struct sl_err *err)
                  err);
 }
 
+enum { ROOFLINE = 1, FORWARD = 2, KERNELS = 4, LOAD = 8, SERVE = 16 };
+
+static const struct sl_cli_use uses[] = {
+    {SL_OPT_MODEL, FORWARD | LOAD},
+    {SL_OPT_THREADS, ROOFLINE | FORWARD | KERNELS | LOAD},
+    {SL_OPT_PIN, ROOFLINE | FORWARD | KERNELS | LOAD},
+    {SL_OPT_CPU_MASK, ROOFLINE | FORWARD | KERNELS | LOAD},
+    {SL_OPT_KV_DTYPE, FORWARD},
+    {SL_OPT_DTYPE, FORWARD | LOAD},
+    {SL_OPT_LOAD_FORMAT, FORWARD | LOAD},
+    {SL_OPT_SHAPE, FORWARD | LOAD},
+    {SL_OPT_ROWS, FORWARD},
+    {SL_OPT_DEPTH, FORWARD},
+    {SL_OPT_SAMPLES, FORWARD},
+    {SL_OPT_SEED, SERVE},
+    {SL_OPT_HOST, SERVE},
+    {SL_OPT_PORT, SERVE},
+    {SL_OPT_API_KEY, SERVE},
+    {SL_OPT_SERVED_MODEL_NAME, SERVE},
+    {SL_OPT_BACKEND, SERVE},
+    {SL_OPT_NUM_PROMPTS, SERVE},
+    {SL_OPT_REQUEST_RATE, SERVE},
+    {SL_OPT_MAX_CONCURRENCY, SERVE},
+    {SL_OPT_RANDOM_INPUT_LEN, SERVE},
+    {SL_OPT_RANDOM_OUTPUT_LEN, SERVE},
+    {SL_OPT_DATASET_PATH, SERVE},
+};
+
 int sl_cli_bench(const struct sl_opts *o, struct sl_err *err)
 {
     static const struct {
         const char *name;
         sl_verb_fn *run;
-    } what[] = {{"roofline", roofline},
-                {"forward", forward},
-                {"kernels", kernels},
-                {"load", load},
-                {"serve", sl_cli_bench_serve}};
+        unsigned bit;
+    } what[] = {{"roofline", roofline, ROOFLINE},
+                {"forward", forward, FORWARD},
+                {"kernels", kernels, KERNELS},
+                {"load", load, LOAD},
+                {"serve", sl_cli_bench_serve, SERVE}};
     const char *name = o->n_arg ? o->arg[0] : "";
 
-    for (size_t i = 0; i < SL_COUNTOF(what); i++)
-        if (!strcmp(name, what[i].name))
-            return what[i].run(o, err);
+    for (size_t i = 0; i < SL_COUNTOF(what); i++) {
+        int rc;
+
+        if (strcmp(name, what[i].name))
+            continue;
+        rc = sl_cli_uses(o, uses, SL_COUNTOF(uses), what[i].bit, name, err);
+        return rc ? rc : what[i].run(o, err);
+    }
     return sl_fail(err, SL_EARG,
                    "'%.100s' is nothing that can be measured; say 'roofline', "
                    "'forward', 'kernels', 'load' or 'serve'",

@@ -76,14 +76,38 @@ static int run(struct sl_eval_kl_opts *k, const struct sl_opts *o,
     return rc;
 }
 
+/* The network runs without an engine: most of that one's options mean nothing
+ * here. */
+static int check_options(const struct sl_opts *o, struct sl_err *err)
+{
+    static const enum sl_opt_id used[] = {
+        SL_OPT_MODEL,   SL_OPT_AGAINST,    SL_OPT_DTYPE, SL_OPT_KV_DTYPE,
+        SL_OPT_THREADS, SL_OPT_CPU_MASK,   SL_OPT_JSON,  SL_OPT_MAX_TOKENS,
+        SL_OPT_HELP,    SL_OPT_LOG_LEVEL,
+    };
+
+    for (int i = 0; i < SL_N_OPT; i++) {
+        size_t k = 0;
+
+        while (k < SL_COUNTOF(used) && (int)used[k] != i)
+            k++;
+        if (k == SL_COUNTOF(used) && o->value[i].from == SL_FROM_LINE)
+            return sl_fail(err, SL_EARG, "--%s means nothing to 'eval kl'",
+                           sl_opt_get((enum sl_opt_id)i)->name);
+    }
+    return 0;
+}
+
 int sl_cli_eval_kl(const struct sl_opts *o, const char *dir, struct sl_err *err)
 {
     struct sl_engine_opts eo;
     struct sl_eval_kl_opts k = {.model = dir};
     char ref[SL_CLI_PATH], *text = NULL;
     bool one = sl_opts_has(o, SL_OPT_DTYPE);
-    int rc = 0;
+    int rc = check_options(o, err);
 
+    if (rc)
+        return rc;
     if (o->n_arg != 2)
         return sl_fail(err, SL_EARG, "'sluice eval kl' takes one file of text");
     sl_cli_engine_opts(&eo, o);

@@ -202,6 +202,17 @@ int sl_cli_max_args(const struct sl_opts *o, uint32_t max, const char *want,
                    o->arg[max], want);
 }
 
+int sl_cli_uses(const struct sl_opts *o, const struct sl_cli_use *list,
+                size_t n, unsigned me, const char *what, struct sl_err *err)
+{
+    for (size_t i = 0; i < n; i++)
+        if (o->value[list[i].id].from == SL_FROM_LINE && !(list[i].users & me))
+            return sl_fail(err, SL_EARG, "--%s means nothing to '%s %s'",
+                           sl_opt_get(list[i].id)->name,
+                           o->verb == SL_VERB_BENCH ? "bench" : "eval", what);
+    return 0;
+}
+
 int sl_cli_text(const char *s, size_t len, const char *what, struct sl_err *err)
 {
     return sl_utf8_check(s, len, what, err) ? SL_EARG : 0;

@@ -23,6 +23,17 @@ sl_verb_fn sl_cli_run, sl_cli_info, sl_cli_tokenize, sl_cli_doctor,
 int sl_cli_max_args(const struct sl_opts *o, uint32_t max, const char *want,
                     struct sl_err *err);
 
+/* SL_EARG when the command line has an option of the list that `me`, a bit, is
+ * not among the users of; `what` names who that is. Verbs that do several
+ * things use it, so that nothing is accepted and ignored. */
+struct sl_cli_use {
+    enum sl_opt_id id;
+    unsigned users; /* bits */
+};
+
+int sl_cli_uses(const struct sl_opts *o, const struct sl_cli_use *list,
+                size_t n, unsigned me, const char *what, struct sl_err *err);
+
 /* Words of the user that are not UTF-8 are a bad command line, with the offset
  * of the first bad byte. */
 int sl_cli_text(const char *s, size_t len, const char *what,

@@ -67,6 +67,10 @@ def refusals():
             ("--rows", "forward", "demo", "--rows", ",".join("1" * 17)),
             ("--depth", "forward", "demo", "--depth", "40000"),
             ("too many", "roofline", "x"),
+            ("--rows means nothing", "roofline", "--rows", "3"),
+            ("--dtype means nothing", "serve", "--dtype", "q4"),
+            ("--num-prompts means nothing", "forward", "demo",
+             "--num-prompts", "3"),
             ("shape", "load", "--shape", "qwen3.5-0.8b", "--load-format",
              "dummy")):
         r = Run("bench", *args)
