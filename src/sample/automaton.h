@@ -1,7 +1,7 @@
 /* sample/automaton.h - a compiled grammar
  *
  * Every rule is a small machine over bytes and calls of rules; a call pushes
- * where to go on, state 0 returns there. matcher.h runs it.
+ * where to go on, state 0 returns there. sets.h runs it.
  *
  * Read-only once open; any number of threads.
  */

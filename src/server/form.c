@@ -161,6 +161,36 @@ int sl_form_grammar(struct sl_form *f, const json_t *v, struct sl_refusal *r)
     return take_text(f, v, "grammar", SL_SHAPE_GRAMMAR, r);
 }
 
+/* What is not read is refused; the settings of vLLM among it may be off. */
+static int check_structured(const json_t *v, struct sl_refusal *r)
+{
+    static const char *const known[] = {
+        "json", "regex", "choice", "grammar", "json_object", "structural_tag",
+        "disable_any_whitespace", "disable_additional_properties",
+        "disable_fallback", "whitespace_pattern",
+    };
+    enum { N_READ = 6 }; /* the first of them */
+    const char *key;
+    json_t *x;
+
+    json_object_foreach((json_t *)(uintptr_t)v, key, x)
+    {
+        size_t i = 0;
+
+        while (i < SL_COUNTOF(known) && strcmp(key, known[i]))
+            i++;
+        if (i < N_READ ||
+            (i < SL_COUNTOF(known) && (json_is_null(x) || json_is_false(x))))
+            continue;
+        return sl_refuse(r, 400, "invalid_value", "structured_outputs",
+                         "structured_outputs.%.60s is not supported; leave it "
+                         "out, and use json, regex, choice, grammar or "
+                         "json_object",
+                         key);
+    }
+    return 0;
+}
+
 int sl_form_structured(struct sl_form *f, const json_t *v,
                        struct sl_refusal *r)
 {
@@ -168,6 +198,8 @@ int sl_form_structured(struct sl_form *f, const json_t *v,
 
     if (!json_is_object(v))
         return bad(r, "structured_outputs", "an object");
+    if (check_structured(v, r))
+        return -1;
     x = json_object_get(v, "structural_tag");
     if (x && !json_is_null(x))
         return sl_refuse(r, 400, "invalid_value",

@@ -158,7 +158,8 @@ static void on_event(struct one *x, const char *s, size_t n)
     json_t *j, *usage;
     uint64_t now = sl_clock_ns();
 
-    if (n < 6 || memcmp(s, "data: ", 6) || !memcmp(s + 6, "[DONE]", 6))
+    if (n < 6 || memcmp(s, "data: ", 6) ||
+        (n >= 12 && !memcmp(s + 6, "[DONE]", 6)))
         return;
     j = json_loadb(s + 6, n - 6, 0, NULL);
     if (!j || json_object_get(j, "error")) {

@@ -533,7 +533,7 @@ static const struct field fields[] = {
     PLAIN("n", CP, INT, n, 1, SL_MAX_CHOICES),
     PLAIN("best_of", CP, INT, best_of, 1, SL_MAX_CHOICES),
     PLAIN("use_beam_search", CP, BOOL, use_beam_search, 0, 0),
-    PLAIN("length_penalty", CP, NUM, length_penalty, -1e9, 1e9),
+    PLAIN("length_penalty", CP, NUM, length_penalty, 1, 1), /* of beams */
     PLAIN("seed", CP, INT, seed, -0x1p63, 0x1p63),
     PLAIN("priority", CP, INT, priority, INT32_MIN, INT32_MAX),
     OWN("truncate_prompt_tokens", CP, truncate),
@@ -592,7 +592,8 @@ static const struct field fields[] = {
     NOT_YET("logits_processors", CP, "this server runs no code of clients"),
     NOT_YET("logprob_token_ids", CP, "use logprobs"),
     NOT_YET("repetition_detection", CP, "this version does not look for it"),
-    NOT_YET("structural_tag", CP, "this version cannot constrain answers"),
+    NOT_YET("structural_tag", CP,
+            "this version knows no structural tags; use structured_outputs"),
     NOT_YET("suffix", P, "these models do not fill in the middle"),
     NOT_YET("chat_template", C, "the template is the operator's"),
     NOT_YET("functions", C, "it is old; use tools"),

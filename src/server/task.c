@@ -176,6 +176,24 @@ static void note_time(struct sl_choice *c, const struct sl_piece *p)
     c->last_ns = now;
 }
 
+/* The generation of c failed: what the client's shape asked for in vain is the
+ * client's to know, the rest is the server's. */
+static void fail_gen(struct sl_choice *c, int rc, const struct sl_err *err)
+{
+    struct sl_task *t = c->t;
+
+    sl_log(SL_LOG_ERROR, "request=%s error=%s", t->id, err->msg);
+    t->s->metrics.corrupted += rc == SL_EFORMAT;
+    if (rc == SL_EARG || rc == SL_EUNSUP)
+        fail(t, 400, "invalid_value", err->msg);
+    else if (rc == SL_EFORMAT)
+        fail(t, 500, "internal_error",
+             "the model's output cannot be used: no token may be drawn");
+    else
+        fail(t, 500, "internal_error",
+             "the generation failed inside of the server");
+}
+
 /* All that c has now. False when the task is over and must not be touched. */
 static bool poll_choice(struct sl_choice *c)
 {
@@ -190,13 +208,7 @@ static bool poll_choice(struct sl_choice *c)
             return true;
         if (rc < 0 || p.finish == SL_FINISH_ERROR ||
             p.finish == SL_FINISH_CANCEL) {
-            sl_log(SL_LOG_ERROR, "request=%s error=%s", t->id, err.msg);
-            t->s->metrics.corrupted += rc == SL_EFORMAT;
-            fail(t, 500, "internal_error",
-                 rc == SL_EFORMAT ? "the model's output cannot be used: no "
-                                    "token may be drawn"
-                                  : "the generation failed inside of the "
-                                    "server");
+            fail_gen(c, rc, &err);
             return false;
         }
         if (rc == 0)

@@ -298,6 +298,8 @@ def refusals():
         ({"guided_json": {}, "response_format": {"type": "json_object"}},
          "guided_json", ["leave one"]),
         ({"structured_outputs": {}}, "structured_outputs", ["none of"]),
+        ({"structured_outputs": {"regex": "a", "nonsense": 1}},
+         "structured_outputs", ["nonsense"]),
         ({"guided_choice": []}, "guided_choice", ["array"]),
         ({"tool_choice": "required"}, "tool_choice", ["without tools"]),
         ({"tools": TOOLS, "tool_choice": {"type": "function", "function": {
@@ -312,6 +314,9 @@ def refusals():
                                      "maxLength": 10 ** 9})},
          "response_format", ["maxLength"]),
         ({"guided_regex": "a" * 100000}, "guided_regex", ["shorter"]),
+        # Found out while it is generated.
+        ({"guided_regex": "x(a?b?c?d?e?f?g?h?i?j?k?l?m?n?o?p?){1000}"}, "",
+         ["too ambiguous"]),
     ]
     for fields, param, words in cases:
         e = S.post(C, chat(**fields), status=400)["error"]
