@@ -68,10 +68,15 @@ void sl_process_sleep_ms(unsigned ms)
 
 int sl_process_own_dir(const char *dir, struct sl_err *err)
 {
-    struct stat st;
-
     if (mkdir(dir, 0700) && errno != EEXIST)
         return sl_fail_errno(err, errno, "making the folder '%s'", dir);
+    return sl_process_check_dir(dir, err);
+}
+
+int sl_process_check_dir(const char *dir, struct sl_err *err)
+{
+    struct stat st;
+
     if (lstat(dir, &st) || !S_ISDIR(st.st_mode) || st.st_uid != getuid() ||
         (st.st_mode & 022))
         return sl_fail(err, SL_EIO,

@@ -19,6 +19,9 @@ void sl_process_sleep_ms(unsigned ms);
  */
 int sl_process_own_dir(const char *dir, struct sl_err *err);
 
+/* The same of a folder that is there already, without making it. */
+int sl_process_check_dir(const char *dir, struct sl_err *err);
+
 /* Go on in a process of its own, in no terminal, with both outputs in `log`.
  *
  * In the parent: 1, after the child called sl_process_ready, with its number in

@@ -86,8 +86,10 @@ static bool is_private_host(const char *host)
 
 static bool is_loopback_host(const char *host)
 {
-    return !strcmp(host, "localhost") || !strncmp(host, "127.", 4) ||
-           !strcmp(host, "[::1]");
+    unsigned char ip[4];
+
+    return !strcmp(host, "localhost") || !strcmp(host, "[::1]") ||
+           (inet_pton(AF_INET, host, ip) == 1 && ip[0] == 127);
 }
 
 /* A part of an address into out; "" when absent. */

@@ -82,8 +82,13 @@ int sl_instance_list(struct sl_instance **out, size_t *n,
     struct sl_names names = {.n = 0};
     char path[SL_TREE_PATH];
     size_t k = 0;
-    int rc = sl_names_list(&names, p->run, err);
+    int rc = 0;
 
+    /* Who else writes there could have any process of ours stopped. */
+    if (sl_file_kind(p->run) != SL_FILE_NONE)
+        rc = sl_process_check_dir(p->run, err);
+    if (!rc)
+        rc = sl_names_list(&names, p->run, err);
     for (size_t i = 0; !rc && i < names.n; i++) {
         size_t len = strlen(names.name[i]);
 

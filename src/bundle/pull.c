@@ -413,6 +413,26 @@ static int keep_some(struct sl_hub_list *out, const struct sl_hub_list *l,
     return rc;
 }
 
+int sl_pull_known(struct sl_hub_list *out, char dir[SL_TREE_PATH],
+                  char file[SL_NAME_PATH + 1], const struct sl_places *places,
+                  const struct sl_target *t, const char *sha,
+                  struct sl_err *err)
+{
+    struct sl_hub_list all = {.n = 0};
+    bool *keep = NULL;
+    int rc = sl_receipt_list(&all, dir, places, t->repo, sha, err);
+
+    if (!rc)
+        rc = sl_mem_alloc(&keep, all.n, sizeof(*keep), "a plan", err);
+    if (!rc)
+        rc = sl_pull_choose(keep, file, &all, t->repo, t->pick, err);
+    if (!rc)
+        rc = keep_some(out, &all, keep, err);
+    sl_mem_free(keep);
+    sl_hub_list_deinit(&all);
+    return rc;
+}
+
 /* ------------------------------------------------------------ checkpoint */
 
 static int pull_checkpoint(struct pull *p, struct sl_ready *r,
@@ -510,13 +530,15 @@ static int pull_listed(struct pull *p, char dir[SL_TREE_PATH],
     const char *repo = json_string_value(json_object_get(obj, "repo"));
     const char *sha = json_string_value(json_object_get(obj, "revision"));
     struct sl_hub_list want = {.n = 0}, has = {.n = 0};
-    int rc = sl_receipt_check(p->o->places, dir, NULL, repo, sha, NULL);
+    int rc = listed(&want, obj, err);
 
-    if (!rc && !p->o->dry_run)
-        return 0;
-    rc = listed(&want, obj, err);
     if (!rc && p->o->small)
         drop_weights(&want);
+    if (!rc && !p->o->dry_run &&
+        !sl_receipt_check(p->o->places, dir, &want, repo, sha, NULL)) {
+        sl_hub_list_deinit(&want);
+        return 0;
+    }
     if (!rc && !p->o->places->offline) {
         rc = sl_hub_list(p->http, &has, repo, sha, err);
         if (!rc)
@@ -629,17 +651,35 @@ int sl_pull_engine(const struct sl_manifest *m, struct sl_err *err)
     return 0;
 }
 
+/* A digest was asked for, and there is no manifest that could have it. */
+static int not_pinned(const struct sl_target *t, struct sl_err *err)
+{
+    return sl_fail(err, SL_EFORMAT,
+                   "a manifest with the digest %.12s was asked for, and '%s' "
+                   "has none at that commit; leave '#sha256:...' away to take "
+                   "it as a checkpoint",
+                   t->sha256, t->repo);
+}
+
+static int check_digest(const struct sl_manifest *m, const struct sl_target *t,
+                        struct sl_err *err)
+{
+    if (*t->sha256 && strcmp(t->sha256, m->digest))
+        return sl_fail(err, SL_EFORMAT,
+                       "the manifest of '%s' has the digest %.12s and %.12s "
+                       "was asked for",
+                       t->repo, m->digest, t->sha256);
+    return 0;
+}
+
 static int check_manifest(struct pull *p, struct sl_ready *r,
                           const struct sl_target *t, struct sl_err *err)
 {
     const char *repo = sl_manifest_str(&r->manifest, "repo", NULL);
     char where[200], text[500];
 
-    if (*t->sha256 && strcmp(t->sha256, r->manifest.digest))
-        return sl_fail(err, SL_EFORMAT,
-                       "the manifest of '%s' has the digest %.12s and %.12s "
-                       "was asked for",
-                       t->repo, r->manifest.digest, t->sha256);
+    if (check_digest(&r->manifest, t, err))
+        return SL_EFORMAT;
     if (r->manifest.tool)
         return sl_fail(err, SL_EUNSUP,
                        "'%s' is a bundle of %s (schema %s), and that is what "
@@ -782,6 +822,8 @@ static int pull_online(struct pull *p, struct sl_ready *r,
         rc = get_manifest(p, r, rev, SL_MANIFEST_FOREIGN, &l, err);
         if (!rc)
             rc = check_manifest(p, r, t, err);
+    } else if (!rc && *t->sha256) {
+        rc = not_pinned(t, err);
     } else if (!rc) {
         rc = pull_checkpoint(p, r, t, &l, err);
     }
@@ -815,26 +857,22 @@ static int adopt(struct pull *p, struct sl_ready *r, const struct sl_target *t,
 static int local_checkpoint(struct pull *p, struct sl_ready *r,
                             const struct sl_target *t, struct sl_err *err)
 {
-    struct sl_hub_list l = {.n = 0};
+    struct sl_hub_list want = {.n = 0};
     int rc = sl_store_ref(&p->store, r->sha, t->repo, *t->rev ? t->rev : "main",
                           err);
 
     snprintf(r->repo, sizeof(r->repo), "%s", t->repo);
-    if (!rc)
-        rc = sl_receipt_check(p->o->places, r->dir, &l, t->repo, r->sha, err);
-    if (rc == SL_ENOTFOUND && *r->sha)
+    if (rc)
+        return rc;
+    rc = sl_pull_known(&want, r->dir, r->file, p->o->places, t, r->sha, err);
+    if (rc == SL_ENOTFOUND || rc == SL_EFORMAT)
         rc = adopt(p, r, t, err);
-    /* A receipt may be of a bundle's files, or of another choice. */
-    if (!rc && l.n) {
-        bool *keep = NULL;
-
-        rc = sl_mem_alloc(&keep, l.n, sizeof(*keep), "a plan", err);
-        if (!rc)
-            if (!rc && sl_pull_choose(keep, r->file, &l, t->repo, t->pick, err))
-                rc = SL_ENOTFOUND;
-        sl_mem_free(keep);
-    }
-    sl_hub_list_deinit(&l);
+    else if (rc == SL_EARG || rc == SL_EUNSUP)
+        rc = SL_ENOTFOUND; /* the receipt is of something else */
+    else if (!rc)
+        rc = sl_receipt_check(p->o->places, r->dir, &want, t->repo, r->sha,
+                              err);
+    sl_hub_list_deinit(&want);
     return rc;
 }
 
@@ -987,6 +1025,8 @@ static int pull_local(struct pull *p, struct sl_ready *r,
                          t->repo);
         return rc;
     }
+    if (*t->sha256)
+        return sl_fail(err, SL_ENOTFOUND, "no such bundle is installed");
     return local_checkpoint(p, r, t, err);
 }
 
@@ -1131,7 +1171,13 @@ int sl_pull_manifest(struct sl_manifest *out, const struct sl_target *t,
         end(&p);
         rc = sl_path_join(path, sizeof(path), r.install.dir, SL_MANIFEST_FILE,
                           err);
-        return rc ? rc : sl_manifest_load(out, path, SL_FORM_BUILT, err);
+        if (!rc)
+            rc = sl_manifest_load(out, path, SL_FORM_BUILT, err);
+        if (!rc && check_digest(out, t, err)) {
+            sl_manifest_deinit(out);
+            rc = SL_EFORMAT;
+        }
+        return rc;
     }
     if (!rc)
         rc = resolve(&p, &rev, t, err);
@@ -1141,12 +1187,18 @@ int sl_pull_manifest(struct sl_manifest *out, const struct sl_target *t,
         rc = get_manifest(&p, &r, &rev, SL_MANIFEST_FILE, &l, err);
     else if (!rc && sl_hub_list_find(&l, SL_MANIFEST_FOREIGN))
         rc = get_manifest(&p, &r, &rev, SL_MANIFEST_FOREIGN, &l, err);
+    else if (!rc && *t->sha256)
+        rc = not_pinned(t, err);
     else if (!rc)
         rc = sl_fail(err, SL_ENOTFOUND, "'%s' is no bundle: it has no %s",
                      t->repo, SL_MANIFEST_FILE);
     end(&p);
     sl_hub_list_deinit(&l);
     if (!rc)
+        rc = check_digest(&r.manifest, t, err);
+    if (rc)
+        sl_ready_deinit(&r);
+    else
         *out = r.manifest;
     return rc;
 }

@@ -98,4 +98,12 @@ int sl_pull_choose(bool *keep, char file[SL_NAME_PATH + 1],
                    const struct sl_hub_list *list, const char *repo,
                    const char *pick, struct sl_err *err);
 
+/* The same of what the commit's receipt lists: added to *out, which the caller
+ * ends; `dir` is the snapshot. SL_ENOTFOUND and SL_EFORMAT as sl_receipt_list,
+ * else as above. */
+int sl_pull_known(struct sl_hub_list *out, char dir[SL_TREE_PATH],
+                  char file[SL_NAME_PATH + 1], const struct sl_places *places,
+                  const struct sl_target *t, const char *sha,
+                  struct sl_err *err);
+
 #endif

@@ -369,6 +369,40 @@ static json_t *receipt_file(const char *dir, const struct sl_hub_file *f,
                      (json_int_t)st.inode, "dev", (json_int_t)st.dev);
 }
 
+static const char *path_in(const json_t *file)
+{
+    const char *s = json_string_value(json_object_get(file, "path"));
+
+    return s && !sl_name_path_flaw(s) ? s : NULL;
+}
+
+/* What an earlier receipt of the commit says of other files in this folder that
+ * are still there: another choice of GGUF files, or a bundle's. */
+static void add_old(json_t *files, const char *path, const char *dir,
+                    const struct sl_hub_list *list)
+{
+    json_t *old = NULL, *f;
+    char full[SL_TREE_PATH];
+    const char *folder;
+    struct sl_stat st;
+    size_t i;
+
+    if (sl_json_load(&old, path, MAX_RECEIPT, NULL))
+        return;
+    folder = json_string_value(json_object_get(old, "folder"));
+    json_array_foreach(json_object_get(old, "files"), i, f)
+    {
+        const char *name = path_in(f);
+
+        if (folder && !strcmp(folder, dir) && name &&
+            !sl_hub_list_find(list, name) &&
+            !sl_path_join(full, sizeof(full), dir, name, NULL) &&
+            sl_tree_stat(&st, full, true))
+            (void)json_array_append(files, f);
+    }
+    json_decref(old);
+}
+
 int sl_receipt_write(const struct sl_places *p, const char *repo,
                      const char *sha, const char *dir,
                      const struct sl_hub_list *list, const bool *ours,
@@ -378,6 +412,8 @@ int sl_receipt_write(const struct sl_places *p, const char *repo,
     json_t *files = json_array(), *j;
     int rc = sl_receipt_path(path, p, repo, sha, err);
 
+    if (!rc)
+        add_old(files, path, dir, list);
     for (size_t i = 0; !rc && i < list->n; i++) {
         json_t *f = receipt_file(dir, &list->file[i], ours[i]);
 
@@ -404,70 +440,127 @@ int sl_receipt_write(const struct sl_places *p, const char *repo,
     return rc;
 }
 
-/* One entry of a receipt, as the file system sees it now. */
-static int check_file(struct sl_hub_list *list, const json_t *f,
-                      const char *dir, struct sl_err *err)
+/* One entry of a receipt, as the file system sees it now: what the receipt says
+ * it is and, with `want`, what that says. */
+static int check_file(const struct sl_hub_file *f, const json_t *entry,
+                      const struct sl_hub_file *want, const char *dir,
+                      struct sl_err *err)
 {
-    const char *path = json_string_value(json_object_get(f, "path"));
-    const char *digest = json_string_value(json_object_get(f, "digest"));
-    json_int_t size = json_integer_value(json_object_get(f, "size"));
-    enum sl_digest_kind kind;
     char full[SL_TREE_PATH];
-    struct sl_hub_file want;
     struct sl_stat st;
     bool same = false;
 
-    if (!path || !digest || sl_name_path_flaw(path) ||
-        !sl_digest_kind(&kind, digest) || size < 0 ||
-        sl_path_join(full, sizeof(full), dir, path, NULL))
-        return sl_fail(err, SL_ENOTFOUND, "the receipt of '%s' is damaged",
-                       dir);
+    if (sl_path_join(full, sizeof(full), dir, f->path, err))
+        return SL_ENOTFOUND;
     if (!sl_tree_stat(&st, full, true) || st.kind != SL_FILE_REGULAR)
         return sl_fail(err, SL_EIO, "'%s' is gone", full);
-    if (st.size != (uint64_t)size)
-        return sl_fail(err, SL_EIO, "'%s' has %llu bytes and should have %lld",
-                       full, (unsigned long long)st.size, (long long)size);
-    if (json_integer_value(json_object_get(f, "mtime_ns")) != st.mtime_ns ||
-        json_integer_value(json_object_get(f, "inode")) !=
+    if (want && want->size != f->size)
+        return sl_fail(err, SL_ENOTFOUND, "'%s' is another file", full);
+    if (st.size != f->size)
+        return sl_fail(err, SL_EIO, "'%s' has %llu bytes and should have %llu",
+                       full, (unsigned long long)st.size,
+                       (unsigned long long)f->size);
+    if (json_integer_value(json_object_get(entry, "mtime_ns")) != st.mtime_ns ||
+        json_integer_value(json_object_get(entry, "inode")) !=
             (json_int_t)st.inode ||
-        json_integer_value(json_object_get(f, "dev")) != (json_int_t)st.dev) {
-        want = (struct sl_hub_file){.size = (uint64_t)size};
-        snprintf(want.digest, sizeof(want.digest), "%s", digest);
-        if (sl_store_verify(full, &want, &same, err) || !same)
+        json_integer_value(json_object_get(entry, "dev")) !=
+            (json_int_t)st.dev) {
+        if (sl_store_verify(full, f, &same, err) || !same)
             return sl_fail(err, SL_EIO, "'%s' was changed", full);
     }
-    return sl_hub_list_add(list, path, (uint64_t)size, digest, err);
+    /* It may be asked for by its other digest. */
+    if (want && strcmp(want->digest, f->digest) &&
+        (strlen(want->digest) == strlen(f->digest) ||
+         sl_store_verify(full, want, &same, err) || !same))
+        return sl_fail(err, SL_ENOTFOUND, "'%s' is another file", full);
+    return 0;
+}
+
+/* The receipt's entries -> a list in their order. */
+static int entries(struct sl_hub_list *l, const json_t *receipt,
+                   const char *path, struct sl_err *err)
+{
+    json_t *f;
+    size_t i;
+    int rc = 0;
+
+    json_array_foreach(json_object_get(receipt, "files"), i, f)
+    {
+        const char *d = json_string_value(json_object_get(f, "digest"));
+        json_int_t size = json_integer_value(json_object_get(f, "size"));
+        enum sl_digest_kind kind;
+
+        if (!rc && (!path_in(f) || !d || !sl_digest_kind(&kind, d) || size < 0))
+            rc = sl_fail(err, SL_EFORMAT, "the receipt '%s' is damaged", path);
+        if (!rc)
+            rc = sl_hub_list_add(l, path_in(f), (uint64_t)size, d, err);
+    }
+    if (!rc && l->n == 0)
+        rc = sl_fail(err, SL_EFORMAT, "the receipt '%s' lists no file", path);
+    return rc;
+}
+
+static int load_receipt(json_t **j, struct sl_hub_list *l,
+                        char dir[SL_TREE_PATH], const struct sl_places *p,
+                        const char *repo, const char *sha, struct sl_err *err)
+{
+    char path[SL_TREE_PATH];
+    const char *folder;
+    int rc = sl_receipt_path(path, p, repo, sha, err);
+
+    if (rc || sl_json_load(j, path, MAX_RECEIPT, NULL))
+        return sl_fail(err, SL_ENOTFOUND,
+                       "'%s' at commit %.12s was not verified here", repo, sha);
+    folder = json_string_value(json_object_get(*j, "folder"));
+    if (!folder || strlen(folder) >= SL_TREE_PATH)
+        rc = sl_fail(err, SL_EFORMAT, "the receipt '%s' is damaged", path);
+    else
+        snprintf(dir, SL_TREE_PATH, "%s", folder);
+    return rc ? rc : entries(l, *j, path, err);
+}
+
+int sl_receipt_list(struct sl_hub_list *list, char dir[SL_TREE_PATH],
+                    const struct sl_places *p, const char *repo,
+                    const char *sha, struct sl_err *err)
+{
+    struct sl_hub_list l = {.n = 0};
+    json_t *j = NULL;
+    int rc = load_receipt(&j, &l, dir, p, repo, sha, err);
+
+    json_decref(j);
+    if (!rc)
+        sl_hub_list_sort(&l);
+    if (rc)
+        sl_hub_list_deinit(&l);
+    else
+        *list = l;
+    return rc;
 }
 
 int sl_receipt_check(const struct sl_places *p, char dir[SL_TREE_PATH],
-                     struct sl_hub_list *list, const char *repo,
+                     const struct sl_hub_list *want, const char *repo,
                      const char *sha, struct sl_err *err)
 {
     struct sl_hub_list l = {.n = 0};
-    char path[SL_TREE_PATH];
-    const char *folder;
-    json_t *j = NULL, *f;
-    size_t i;
-    int rc = sl_receipt_path(path, p, repo, sha, err);
+    json_t *j = NULL, *files;
+    int rc = load_receipt(&j, &l, dir, p, repo, sha, err);
 
-    if (!rc && sl_json_load(&j, path, MAX_RECEIPT, NULL))
-        return sl_fail(err, SL_ENOTFOUND,
-                       "'%s' at commit %.12s was not verified here", repo, sha);
-    folder = json_string_value(json_object_get(j, "folder"));
-    if (!rc && (!folder || strlen(folder) >= SL_TREE_PATH))
-        rc = sl_fail(err, SL_ENOTFOUND, "the receipt '%s' is damaged", path);
-    if (!rc)
-        snprintf(dir, SL_TREE_PATH, "%s", folder);
-    json_array_foreach(json_object_get(j, "files"), i, f)
-    {
-        if (!rc)
-            rc = check_file(&l, f, dir, err);
+    if (rc == SL_EFORMAT)
+        rc = SL_ENOTFOUND; /* then nothing is known */
+    files = json_object_get(j, "files");
+    for (size_t i = 0; !rc && i < l.n; i++) {
+        const struct sl_hub_file *w =
+            want ? sl_hub_list_find(want, l.file[i].path) : NULL;
+
+        if (w || !want)
+            rc = check_file(&l.file[i], json_array_get(files, i), w, dir, err);
     }
+    for (size_t i = 0; !rc && want && i < want->n; i++)
+        if (!sl_hub_list_find(&l, want->file[i].path))
+            rc = sl_fail(err, SL_ENOTFOUND,
+                         "'%s' of '%s' at commit %.12s was not verified here",
+                         want->file[i].path, repo, sha);
     json_decref(j);
-    if (rc || !list) {
-        sl_hub_list_deinit(&l);
-        return rc;
-    }
-    *list = l;
-    return 0;
+    sl_hub_list_deinit(&l);
+    return rc;
 }

@@ -81,7 +81,9 @@ int sl_receipts_load(struct sl_receipts *r, const struct sl_places *p,
 void sl_receipts_deinit(struct sl_receipts *r);
 
 /* Write that the files of `list` in the snapshot `dir` are verified. ours[i]:
- * we fetched it, nobody else, so that we may remove it again. */
+ * we fetched it, nobody else, so that we may remove it again. What the commit's
+ * receipt says of other files there stays: several GGUF models of a repository
+ * share one. */
 int sl_receipt_write(const struct sl_places *p, const char *repo,
                      const char *sha, const char *dir,
                      const struct sl_hub_list *list, const bool *ours,
@@ -94,11 +96,19 @@ bool sl_receipts_ours(const struct sl_receipts *r, const char *digest);
 int sl_receipt_path(char out[SL_TREE_PATH], const struct sl_places *p,
                     const char *repo, const char *sha, struct sl_err *err);
 
-/* The snapshot of this commit, complete and unchanged since it was verified:
- * 0 with its folder and the files. SL_ENOTFOUND when there is no receipt,
- * SL_EIO when a file is gone or changed; the message names it. */
+/* What the commit's receipt lists, unchecked, by rising path; ended by the
+ * caller. SL_ENOTFOUND when there is none, SL_EFORMAT when it is damaged or
+ * lists nothing. */
+int sl_receipt_list(struct sl_hub_list *list, char dir[SL_TREE_PATH],
+                    const struct sl_places *p, const char *repo,
+                    const char *sha, struct sl_err *err);
+
+/* The files of `want` (NULL: all that the receipt lists) in the snapshot of this
+ * commit, unchanged since they were verified: 0 with its folder. SL_ENOTFOUND
+ * when there is no receipt, or it lacks one of them or has another digest or
+ * size; SL_EIO when a file is gone or changed; the message names it. */
 int sl_receipt_check(const struct sl_places *p, char dir[SL_TREE_PATH],
-                     struct sl_hub_list *list, const char *repo,
+                     const struct sl_hub_list *want, const char *repo,
                      const char *sha, struct sl_err *err);
 
 #endif

@@ -151,8 +151,10 @@ static void drop_refs(const char *repo_dir, const char *sha)
     size_t n;
 
     if (sl_path_join(dir, sizeof(dir), repo_dir, "refs", NULL) ||
-        links(&refs, dir, "", MAX_DEPTH, true, NULL))
+        links(&refs, dir, "", MAX_DEPTH, true, NULL)) {
+        sl_names_deinit(&refs);
         return;
+    }
     for (size_t i = 0; i < refs.n; i++) {
         if (sl_path_join(path, sizeof(path), dir, refs.name[i], NULL) ||
             sl_file_read(&text, &n, path, 256, NULL))
@@ -169,6 +171,7 @@ struct weights {
     struct sl_names other; /* blobs of other revisions */
     struct sl_names here;  /* paths in the snapshot */
     json_t *receipt;
+    json_t *go, *stay; /* its entries: to remove, and not asked for */
 };
 
 static bool is_listed(const json_t *receipt, const char *path)
@@ -186,6 +189,60 @@ static bool is_listed(const json_t *receipt, const char *path)
     return false;
 }
 
+/* Does a file that stays have the same content? */
+static bool is_shared(const struct weights *w, const char *digest)
+{
+    json_t *f;
+    size_t i;
+
+    json_array_foreach(w->stay, i, f)
+    {
+        const char *d = json_string_value(json_object_get(f, "digest"));
+
+        if (d && !strcmp(d, digest))
+            return true;
+    }
+    return false;
+}
+
+/* The receipt's entries, into what `only` asks for and the rest. */
+static int split(struct weights *w, const struct sl_hub_list *only,
+                 struct sl_err *err)
+{
+    json_t *f;
+    size_t i;
+    int bad;
+
+    w->go = json_array();
+    w->stay = json_array();
+    bad = !w->go || !w->stay;
+    json_array_foreach(json_object_get(w->receipt, "files"), i, f)
+    {
+        const char *p = json_string_value(json_object_get(f, "path"));
+        bool goes = !only || (p && sl_hub_list_find(only, p));
+
+        bad |= json_array_append(goes ? w->go : w->stay, f);
+    }
+    return bad ? sl_fail(err, SL_ENOMEM, "no memory is left for a receipt") : 0;
+}
+
+/* The receipt, of what is left. */
+static int write_rest(const struct weights *w, const char *path,
+                      struct sl_err *err)
+{
+    char *text;
+    int rc;
+
+    if (json_array_size(w->stay) == 0)
+        return sl_tree_unlink(path, err);
+    (void)json_object_set(w->receipt, "files", w->stay);
+    text = json_dumps(w->receipt, JSON_INDENT(1));
+    rc = text ? sl_file_write(path, text, strlen(text), err)
+              : sl_fail(err, SL_ENOMEM, "no memory is left for a receipt");
+    free(text); /* jansson's own */
+    return rc;
+}
+
 /* Somebody else's file in the snapshot: another program uses it. */
 static const char *stranger(const struct weights *w)
 {
@@ -201,7 +258,7 @@ static void remove_blobs(struct sl_sweep *s, const struct weights *w)
     json_t *f;
     size_t i;
 
-    json_array_foreach(json_object_get(w->receipt, "files"), i, f)
+    json_array_foreach(w->go, i, f)
     {
         const char *d = json_string_value(json_object_get(f, "digest"));
         const char *p = json_string_value(json_object_get(f, "path"));
@@ -219,6 +276,8 @@ static void remove_blobs(struct sl_sweep *s, const struct weights *w)
             kept(s, what, "another program fetched it");
         else if (has_name(&w->other, d))
             kept(s, what, "another revision uses it");
+        else if (is_shared(w, d))
+            kept(s, what, "another file is the same");
         else if (s->dry_run || !sl_tree_unlink(path, NULL))
             removed(s, what, st.size);
     }
@@ -231,7 +290,7 @@ static void remove_links(const struct weights *w)
     json_t *f;
     size_t i;
 
-    json_array_foreach(json_object_get(w->receipt, "files"), i, f)
+    json_array_foreach(w->go, i, f)
     {
         const char *p = json_string_value(json_object_get(f, "path"));
 
@@ -264,7 +323,8 @@ static bool all_ours(const json_t *receipt)
 }
 
 static int load(struct weights *w, const struct sl_places *p, const char *repo,
-                const char *sha, struct sl_err *err)
+                const char *sha, const struct sl_hub_list *only,
+                struct sl_err *err)
 {
     char path[SL_TREE_PATH];
     const char *dir;
@@ -286,11 +346,13 @@ static int load(struct weights *w, const struct sl_places *p, const char *repo,
     for (int i = 0; i < 2 && strrchr(w->repo_dir, '/'); i++)
         *strrchr(w->repo_dir, '/') = 0;
     rc = links(&w->here, w->dir, "", MAX_DEPTH, true, err);
+    if (!rc)
+        rc = split(w, only, err);
     return rc ? rc : others(&w->other, w->repo_dir, sha, err);
 }
 
 int sl_sweep_weights(struct sl_sweep *s, const char *repo, const char *sha,
-                     struct sl_err *err)
+                     const struct sl_hub_list *only, struct sl_err *err)
 {
     struct weights w = {.receipt = NULL};
     char path[SL_TREE_PATH], what[SL_NAME_REPO + 64];
@@ -302,21 +364,23 @@ int sl_sweep_weights(struct sl_sweep *s, const char *repo, const char *sha,
         kept(s, what, "an installed bundle needs it");
         return 0;
     }
-    rc = load(&w, s->places, repo, sha, err);
+    rc = load(&w, s->places, repo, sha, only, err);
     other = rc ? NULL : stranger(&w);
     if (!rc && other) {
         kept(s, what, "another program put files beside it");
     } else if (!rc) {
         if (!s->dry_run) {
             remove_links(&w);
-            if (all_ours(w.receipt))
+            if (json_array_size(w.stay) == 0 && all_ours(w.receipt))
                 drop_refs(w.repo_dir, sha);
         }
         remove_blobs(s, &w);
         if (!s->dry_run && !sl_receipt_path(path, s->places, repo, sha, NULL))
-            (void)sl_tree_unlink(path, NULL);
+            (void)write_rest(&w, path, NULL);
     }
     json_decref(w.receipt);
+    json_decref(w.go);
+    json_decref(w.stay);
     sl_names_deinit(&w.other);
     sl_names_deinit(&w.here);
     return rc;
@@ -424,8 +488,10 @@ static bool is_ref(const char *repo_dir, const char *sha)
     size_t n;
 
     if (sl_path_join(dir, sizeof(dir), repo_dir, "refs", NULL) ||
-        links(&refs, dir, "", MAX_DEPTH, true, NULL))
+        links(&refs, dir, "", MAX_DEPTH, true, NULL)) {
+        sl_names_deinit(&refs);
         return true;
+    }
     for (size_t i = 0; i < refs.n; i++)
         if (!sl_path_join(path, sizeof(path), dir, refs.name[i], NULL) &&
             !sl_file_read(&text, &n, path, 256, NULL)) {
@@ -466,7 +532,7 @@ static int old_weights(struct sl_sweep *s, int days, struct sl_err *err)
                      folder ? folder : "");
             if (repo && sha && folder && sl_name_is_repo(repo) &&
                 sl_name_is_hex(sha, SL_NAME_COMMIT) && !is_ref(repo_dir, sha))
-                rc = sl_sweep_weights(s, repo, sha, err);
+                rc = sl_sweep_weights(s, repo, sha, NULL, err);
             json_decref(j);
         }
         sl_names_deinit(&revs);

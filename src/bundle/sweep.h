@@ -8,6 +8,7 @@
 #ifndef SL_BUNDLE_SWEEP_H
 #define SL_BUNDLE_SWEEP_H
 
+#include "bundle/hub.h"
 #include "bundle/places.h"
 
 struct sl_sweep {
@@ -32,8 +33,9 @@ struct sl_sweep_opts {
 int sl_sweep_garbage(struct sl_sweep *s, const struct sl_sweep_opts *o,
                      struct sl_err *err);
 
-/* The weights of one revision, as far as nothing else needs them. */
+/* The weights of one revision, as far as nothing else needs them: all, or the
+ * files that `only` lists. */
 int sl_sweep_weights(struct sl_sweep *s, const char *repo, const char *sha,
-                     struct sl_err *err);
+                     const struct sl_hub_list *only, struct sl_err *err);
 
 #endif

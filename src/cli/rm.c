@@ -44,6 +44,7 @@ struct thing {
     bool is_bundle;
     struct sl_install install;
     char repo[SL_NAME_REPO + 1], sha[SL_NAME_COMMIT + 1]; /* of the weights */
+    struct sl_hub_list only; /* with a pick: its files */
 };
 
 static int bundle_weights(struct thing *t, struct sl_err *err)
@@ -70,6 +71,7 @@ static int bundle_weights(struct thing *t, struct sl_err *err)
 static int find(struct thing *t, const struct sl_places *p, const char *name,
                 struct sl_err *err)
 {
+    char dir[SL_TREE_PATH], file[SL_NAME_PATH + 1];
     struct sl_target target;
     struct sl_store store;
     int rc;
@@ -80,15 +82,19 @@ static int find(struct thing *t, const struct sl_places *p, const char *name,
     rc = sl_target_parse(&target, name, err);
     if (rc)
         return rc;
-    if (!sl_install_from(&t->install, p, target.repo, NULL) &&
+    if (!*target.pick &&
+        !sl_install_from(&t->install, p, target.repo, NULL) &&
         (!*target.rev || !strcmp(target.rev, t->install.sha)))
         return 0;
     t->is_bundle = false;
     snprintf(t->repo, sizeof(t->repo), "%s", target.repo);
     rc = sl_store_init(&store, p, err);
-    return rc ? rc
-              : sl_store_ref(&store, t->sha, target.repo,
-                             *target.rev ? target.rev : "main", err);
+    if (!rc)
+        rc = sl_store_ref(&store, t->sha, target.repo,
+                          *target.rev ? target.rev : "main", err);
+    if (!rc && *target.pick)
+        rc = sl_pull_known(&t->only, dir, file, p, &target, t->sha, err);
+    return rc;
 }
 
 int sl_cli_rm(const struct sl_opts *o, struct sl_err *err)
@@ -109,12 +115,14 @@ int sl_cli_rm(const struct sl_opts *o, struct sl_err *err)
         rc = find(&t, &p, o->arg[0], err);
     if (rc)
         return rc;
-    if (!t.is_bundle && !weights)
+    if (!t.is_bundle && !weights) {
+        sl_hub_list_deinit(&t.only);
         return sl_fail(err, SL_EARG,
                        "'%.200s' is a model in the cache that other programs "
                        "use, too; say --weights to remove what this program "
                        "fetched of it",
                        o->arg[0]);
+    }
     init(&s, &p, o);
     if (t.is_bundle) {
         if (weights)
@@ -128,7 +136,9 @@ int sl_cli_rm(const struct sl_opts *o, struct sl_err *err)
     if (t.is_bundle)
         s.except = t.install.dir;
     if (!rc && weights)
-        rc = sl_sweep_weights(&s, t.repo, t.sha, err);
+        rc = sl_sweep_weights(&s, t.repo, t.sha, t.only.n ? &t.only : NULL,
+                              err);
+    sl_hub_list_deinit(&t.only);
     if (rc == SL_ENOTFOUND && t.is_bundle)
         rc = 0; /* its weights were never fetched */
     if (!rc)

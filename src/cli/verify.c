@@ -5,8 +5,6 @@
 #include "base/mem.h"
 #include "base/term.h"
 
-#define MAX_RECEIPT ((size_t)64 << 20)
-
 struct verify {
     const struct sl_opts *o;
     struct sl_places places;
@@ -33,67 +31,95 @@ static void bad(struct verify *v, const char *what, const char *why)
     (void)sl_out_str(line, NULL);
 }
 
-/* Every file of a receipt, read again. */
-static int read_again(const struct verify *v, const char *repo, const char *sha,
+/* Every file of a list, read again. */
+static int read_again(const struct sl_hub_list *l, const char *dir,
                       struct sl_err *err)
 {
-    char path[SL_TREE_PATH], full[SL_TREE_PATH];
-    const char *dir;
-    json_t *j = NULL, *f;
-    size_t i;
-    int rc = sl_receipt_path(path, &v->places, repo, sha, err);
+    char full[SL_TREE_PATH];
+    int rc = 0;
 
-    if (!rc)
-        rc = sl_json_load(&j, path, MAX_RECEIPT, err);
-    dir = json_string_value(json_object_get(j, "folder"));
-    json_array_foreach(json_object_get(j, "files"), i, f)
-    {
-        const char *p = json_string_value(json_object_get(f, "path"));
-        const char *d = json_string_value(json_object_get(f, "digest"));
-        struct sl_hub_file want = {
-            .size = (uint64_t)json_integer_value(json_object_get(f, "size"))};
+    for (size_t i = 0; !rc && i < l->n; i++) {
         bool same = false;
 
-        if (rc || !p || !d || !dir)
-            break;
-        snprintf(want.digest, sizeof(want.digest), "%.64s", d);
-        rc = sl_path_join(full, sizeof(full), dir, p, err);
-        if (!rc && sl_store_verify(full, &want, &same, err))
+        rc = sl_path_join(full, sizeof(full), dir, l->file[i].path, err);
+        if (!rc && sl_store_verify(full, &l->file[i], &same, err))
             rc = SL_EFORMAT;
         else if (!rc && !same)
             rc = sl_fail(err, SL_EFORMAT, "'%s' is damaged", full);
     }
-    json_decref(j);
     return rc;
 }
 
-static void weights(struct verify *v, const char *repo, const char *sha)
+/* Fetch again what is damaged of a target. */
+static int pull_again(struct verify *v, const struct sl_target *t,
+                      struct sl_err *err)
 {
-    char what[SL_NAME_REPO + 64], dir[SL_TREE_PATH];
-    struct sl_err why;
-    int rc = v->o->value[SL_OPT_QUICK].i
-                 ? sl_receipt_check(&v->places, dir, NULL, repo, sha, &why)
-                 : read_again(v, repo, sha, &why);
+    struct sl_cli_ready r = {.in_use = {.fd = -1}};
+    struct sl_pull_opts po;
+    int rc;
 
+    r.places = v->places;
+    sl_cli_pull_opts(&po, &r, v->o);
+    po.how = SL_PULL_NEWEST;
+    po.again = true;
+    rc = sl_pull(&r.hub, t, &po, err);
+    sl_cli_ready_end(&r);
+    if (!rc)
+        sl_ready_deinit(&r.hub);
+    return rc;
+}
+
+/* Everything that the receipt lists: a checkpoint, GGUF models, or both. */
+static int repair(struct verify *v, struct sl_target *t,
+                  const struct sl_hub_list *l, struct sl_err *err)
+{
+    char file[SL_NAME_PATH + 1];
+    bool *keep = NULL;
+    size_t n = 0;
+    int rc = sl_mem_alloc(&keep, l->n, sizeof(*keep), "a list", err);
+
+    for (size_t i = 0; !rc && !*t->pick && i < l->n; i++) {
+        /* A file of a set that is not its first makes no model. */
+        if (sl_pull_choose(keep, file, l, t->repo, l->file[i].path, NULL) ||
+            strcmp(file, l->file[i].path))
+            continue;
+        snprintf(t->pick, sizeof(t->pick), "%s", file);
+        rc = pull_again(v, t, err);
+        t->pick[0] = 0;
+        n++;
+    }
+    sl_mem_free(keep);
+    if (!rc && (n == 0 || sl_hub_list_find(l, "config.json")))
+        rc = pull_again(v, t, err);
+    return rc;
+}
+
+/* Of one commit: all that was fetched, or what `pick` chooses. */
+static void weights(struct verify *v, const char *repo, const char *sha,
+                    const char *pick)
+{
+    char what[SL_NAME_REPO + 64], dir[SL_TREE_PATH], file[SL_NAME_PATH + 1];
+    struct sl_hub_list l = {.n = 0};
+    struct sl_target t = {.repo = ""};
+    struct sl_err why;
+    int rc;
+
+    snprintf(t.repo, sizeof(t.repo), "%s", repo);
+    snprintf(t.rev, sizeof(t.rev), "%s", sha);
+    snprintf(t.pick, sizeof(t.pick), "%s", pick);
+    rc = *pick ? sl_pull_known(&l, dir, file, &v->places, &t, sha, &why)
+               : sl_receipt_list(&l, dir, &v->places, repo, sha, &why);
+    if (!rc)
+        rc = v->o->value[SL_OPT_QUICK].i
+                 ? sl_receipt_check(&v->places, dir, &l, repo, sha, &why)
+                 : read_again(&l, dir, &why);
     snprintf(what, sizeof(what), "%s@%.12s", repo, sha);
     if (rc && v->o->value[SL_OPT_REPAIR].i && !v->places.offline) {
-        struct sl_cli_ready r = {.in_use = {.fd = -1}};
-        struct sl_pull_opts po;
-        struct sl_target t = {.repo = ""};
-
-        snprintf(t.repo, sizeof(t.repo), "%s", repo);
-        snprintf(t.rev, sizeof(t.rev), "%s", sha);
-        r.places = v->places;
-        sl_cli_pull_opts(&po, &r, v->o);
-        po.how = SL_PULL_NEWEST;
-        po.again = true;
-        rc = sl_pull(&r.hub, &t, &po, &why);
-        sl_cli_ready_end(&r);
-        if (!rc) {
-            sl_ready_deinit(&r.hub);
+        rc = repair(v, &t, &l, &why);
+        if (!rc)
             sl_note("sluice: %s: repaired\n", what);
-        }
     }
+    sl_hub_list_deinit(&l);
     if (rc)
         bad(v, what, why.msg);
     else
@@ -120,7 +146,7 @@ static void bundle(struct verify *v, const struct sl_install *i)
         const json_t *w = json_object_get(m.json, "weights");
 
         weights(v, json_string_value(json_object_get(w, "repo")),
-                json_string_value(json_object_get(w, "revision")));
+                json_string_value(json_object_get(w, "revision")), "");
     }
     sl_manifest_deinit(&m);
 }
@@ -158,7 +184,7 @@ static int one(struct verify *v, const char *name, struct sl_err *err)
         return rc;
     }
     rc = sl_target_parse(&t, name, err);
-    if (!rc && !sl_install_from(&i, &v->places, t.repo, NULL)) {
+    if (!rc && !*t.pick && !sl_install_from(&i, &v->places, t.repo, NULL)) {
         bundle(v, &i);
         return 0;
     }
@@ -167,7 +193,7 @@ static int one(struct verify *v, const char *name, struct sl_err *err)
     if (!rc)
         rc = sl_store_ref(&store, sha, t.repo, *t.rev ? t.rev : "main", err);
     if (!rc)
-        weights(v, t.repo, sha);
+        weights(v, t.repo, sha, t.pick);
     return rc;
 }
 

@@ -245,8 +245,31 @@ def pinned_digest():
     with Home() as h:
         r = h.run("pull", f"t/demo-bundle#sha256:{d}")
         check(r.rc == 0, r)
-        r = h.run("pull", f"t/demo-bundle#sha256:{'0' * 64}")
-        check(r.rc == 5 and "was asked for" in r.err, r)
+        for verb in ("pull", "profiles"):
+            r = h.run(verb, f"t/demo-bundle#sha256:{'0' * 64}")
+            check(r.rc == 5 and "was asked for" in r.err, r)
+    # No manifest has no digest: it is not taken as a checkpoint instead.
+    with Home() as h:
+        for verb in ("pull", "profiles"):
+            r = h.run(verb, f"{WEIGHTS.name}#sha256:{d}")
+            check(r.rc == 5 and "was asked for" in r.err, r)
+        check(h.run("pull", WEIGHTS.name).rc == 0, "pull")
+        for verb in ("pull", "run"):
+            r = h.run(verb, f"{WEIGHTS.name}#sha256:{d}")
+            check(r.rc == 5 and "was asked for" in r.err, r)
+
+
+@test
+def weights_beside_others():
+    """That one file of a commit is here says nothing of a bundle's weights."""
+    w = HUB.add(Repo("t/beside", dict(demo_files(), **{
+        "a-Q4.gguf": b"x" * (LFS_BYTES + 1)})))
+    bundle("t/beside-bundle", w, name="beside", weights={
+        "repo": w.name, "revision": w.sha(), "files": listed(demo_files())})
+    with Home() as h:
+        check(h.run("pull", w.name + ":Q4").rc == 0, "pull")
+        r = h.run("run", "t/beside-bundle", *ASK)
+        check(r.rc == 0 and r.out == WANT, r)
 
 
 @test
@@ -578,6 +601,20 @@ def instances():
         check("no server of yours" in h.run("ps").out, "stale")
         check(not stale.exists() and h.run("stop", "x").rc == 4, "stale")
         check(h.run("stop").rc == 2 and h.run("stop", "--all").rc == 0, "all")
+    # Where others may write, a file could name any process of ours.
+    with Home() as h:
+        (h.dir / "run/sluice").mkdir()
+        (h.dir / "run/sluice").chmod(0o777)
+        victim = subprocess.Popen(["sleep", "60"])
+        began = pathlib.Path(f"/proc/{victim.pid}/stat").read_text()
+        (h.dir / "run/sluice/x.json").write_text(json.dumps(
+            {"name": "x", "pid": victim.pid,
+             "began": int(began.rsplit(")")[1].split()[19])}))
+        r = h.run("stop", "--all")
+        check(r.rc == 1 and "no folder of yours alone" in r.err, r)
+        check(victim.poll() is None, "a stranger's word stopped a process")
+        (h.dir / "run/sluice").chmod(0o700)
+        check(h.run("stop", "--all").rc == 0 and victim.wait(10) == -15, "ours")
 
 
 @test

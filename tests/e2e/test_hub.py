@@ -637,6 +637,49 @@ def gguf_choices():
 
 
 @test
+def gguf_side_by_side():
+    """Two of one commit: each is kept, checked, repaired and removed alone."""
+    p = Place(data={"a-Q4_K_M.gguf": BIG, "a-Q8_0.gguf": BIG + b"8"})
+    four, eight = p.name + ":Q4_K_M", p.name + ":Q8_0"
+    for name in (four, eight):
+        check(p.run("pull", name).rc == 0, name)
+    asked = len(HUB.asked(p.name))
+    for name in (four, eight):
+        r = p.run("pull", name, HF_HUB_OFFLINE=1)
+        check(r.rc == 0 and len(HUB.asked(p.name)) == asked, r)
+    r = p.pull(HF_HUB_OFFLINE=1)
+    check(r.rc != 0 and "say which" in r.err, r)
+    blob = p.cache() / "blobs" / sha256(BIG)
+    blob.unlink()
+    blob.write_bytes(b"x" * len(BIG))
+    r = p.run("verify", eight)
+    check(r.rc == 0, r)
+    check(p.run("pull", eight, HF_HUB_OFFLINE=1).rc == 0, "not the other")
+    for name in (four, p.name):
+        r = p.run("verify", name)
+        check(r.rc == 5 and "a-Q4_K_M.gguf' is damaged" in r.err, r)
+    r = p.run("verify", p.name, "--repair")
+    check(r.rc == 0 and blob.read_bytes() == BIG, r)
+    r = p.run("rm", four, "--weights")
+    check(r.rc == 0 and "2.00 MiB freed" in r.err and not blob.exists(), r)
+    check([f.name for f in p.snapshot().iterdir()] == ["a-Q8_0.gguf"], r)
+    check(p.run("pull", eight, HF_HUB_OFFLINE=1).rc == 0, "the other stays")
+    # A receipt that lists nothing, or leads elsewhere, is not "ok".
+    receipt, = p.dir.rglob("receipts/*/*.json")
+    text = receipt.read_text()
+    for bad in ({"files": []}, {"files": [{"path": "a-Q8_0.gguf"}]},
+                {"files": [dict(json.loads(text)["files"][0], path="../x")]}):
+        receipt.write_text(json.dumps({**json.loads(text), **bad}))
+        for how in ((), ("--quick",)):
+            r = p.run("verify", p.name, *how)
+            check(r.rc == 5 and "receipt" in r.err, r)
+    receipt.write_text(text)
+    r = p.run("rm", p.name, "--weights")
+    check(r.rc == 0 and not list(p.cache().glob("blobs/*")), r)
+    p.end()
+
+
+@test
 def names():
     for name in ("a", "a/b/c", "a b/c", "a/..", "a--b/c", "../x/y"):
         r = Run("pull", name, env=HUB.env("/nonexistent"))
