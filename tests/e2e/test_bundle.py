@@ -654,7 +654,7 @@ def killed_at_random():
     seed = int(os.environ.get("SEED", "7"))
     rng = random.Random(seed)
     beside = rng.randbytes(3 << 20)
-    files = dict(demo_files(), **{"drafter/extra.json": b"{}"})
+    files = dict(demo_files(), **{"extra/more.json": b"{}"})
     for name in ("t/killed", "t/killed-plain"):
         w = HUB.add(Repo(name + "-weights", files, pace=0.004))
         if name == "t/killed":
@@ -674,7 +674,7 @@ def killed_at_random():
                 p.communicate()
                 kills += 1
             r = h.run("run", target, *ASK)
-            check(r.rc == 0 and r.out == WANT, (seed, r))
+            check(r.rc == 0 and r.out == WANT, f"{seed} {r}")
             again = HUB.served - start - total
             check(again <= (kills + 1) << 20, (seed, again, kills))
             for blob in h.dir.rglob("blobs/*"):
