@@ -99,25 +99,27 @@ static void count_thought(struct sl_gen *g, int32_t id)
     }
 }
 
-/* The newest token goes into the shape of the answer. True: that is whole, and
- * nothing can follow. */
-static bool put_shape(struct sl_gen *g, int32_t id)
+/* The newest token goes into the shape of the answer. *whole: nothing can
+ * follow. */
+static int put_shape(struct sl_gen *g, int32_t id, bool *whole,
+                     struct sl_err *err)
 {
     struct sl_shaping *x = &g->shaping;
-    bool whole;
+    int rc;
 
     if (!x->m || is_end(g, id))
-        return false;
-    whole = sl_shaping_put(x, g->e->tok, id);
+        return 0;
+    rc = sl_shaping_put(x, g->e->tok, id, whole, err);
+    g->thinks &= x->waits; /* a call ends it without its tag */
     g->sample.never_end = x->waits;
     g->sample.shape = x->waits ? NULL : x->m;
-    return whole;
+    return rc;
 }
 
 enum sl_finish sl_gen_put(struct sl_gen *g, const struct sl_draw *d,
                           struct sl_err *err)
 {
-    bool stopped, whole;
+    bool stopped, whole = false;
     enum sl_finish why;
     int rc = sl_history_push(g->hist, &d->id, 1, true, err);
 
@@ -127,7 +129,8 @@ enum sl_finish sl_gen_put(struct sl_gen *g, const struct sl_draw *d,
         return SL_FINISH_ERROR;
     g->tok[g->n_known++] = d->id;
     count_thought(g, d->id);
-    whole = put_shape(g, d->id);
+    if (put_shape(g, d->id, &whole, err))
+        return SL_FINISH_ERROR;
     sl_lock(&g->mu);
     stopped = put_text(g);
     put_id(g, d);

@@ -11,6 +11,8 @@
  */
 #include "engine/shape.h"
 
+#include <inttypes.h>
+
 #include "base/json.h"
 #include "base/mem.h"
 #include "sample/calls.h"
@@ -207,12 +209,11 @@ static void read_grammar(struct sl_grammar *g, const struct sl_shapes *s,
     case SL_SHAPE_GRAMMAR:
         sl_gbnf_read(g, o->shape_text, o->n_shape_text);
         if (o->shape_after_think && !g->failed) {
-            /* Its root becomes a rule that another root calls. */
-            uint32_t real = sl_grammar_rule(g, "answer", 6);
+            /* Its root stays, since its rules may call it. */
+            uint32_t real = g->root;
 
-            if (!g->failed)
-                sl_grammar_define(g, real, g->rule[0].node);
-            read_start(g, 0, real);
+            g->root = sl_grammar_rule(g, "start", 5);
+            read_start(g, g->root, real);
         }
         break;
     case SL_SHAPE_CALLS:
@@ -364,17 +365,31 @@ static void wait_for(struct sl_shaping *x, struct sl_span text)
     }
 }
 
-bool sl_shaping_put(struct sl_shaping *x, const struct sl_tokenizer *tok,
-                    int32_t id)
+int sl_shaping_put(struct sl_shaping *x, const struct sl_tokenizer *tok,
+                   int32_t id, bool *whole, struct sl_err *err)
 {
+    bool fits = true;
+    int rc;
+
+    *whole = false;
     if (!x->m)
-        return false;
+        return 0;
     if (x->waits && id == x->call_id)
         x->waits = false; /* the model does so; the parser knows it, too */
     if (x->waits) {
+        /* What else the end tag's token holds need not fit. */
         wait_for(x, sl_tokenizer_bytes(tok, id));
-        return false;
+        return sl_matcher_check(x->m, err);
     }
-    (void)sl_matcher_push(x->m, id);
-    return sl_matcher_is_done(x->m);
+    fits = sl_matcher_push(x->m, id);
+    rc = sl_matcher_check(x->m, err);
+    if (rc)
+        return rc;
+    if (!fits)
+        return sl_fail(err, SL_EFORMAT,
+                       "token %" PRId32 " was drawn, which the shape of the "
+                       "answer does not allow here",
+                       id);
+    *whole = sl_matcher_is_done(x->m);
+    return 0;
 }

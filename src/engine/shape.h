@@ -34,9 +34,10 @@ int sl_shaping_open(struct sl_shaping *x, struct sl_shapes *s,
                     const struct sl_gen_opts *o, struct sl_err *err);
 void sl_shaping_close(struct sl_shaping *x);
 
-/* Engine thread: a token came that is no end. True: nothing can follow. */
-bool sl_shaping_put(struct sl_shaping *x, const struct sl_tokenizer *tok,
-                    int32_t id);
+/* Engine thread: a token came that is no end. *whole: nothing can follow.
+ * SL_EARG as sl_matcher_check; SL_EFORMAT: the shape does not allow it. */
+int sl_shaping_put(struct sl_shaping *x, const struct sl_tokenizer *tok,
+                   int32_t id, bool *whole, struct sl_err *err);
 
 /* Engine thread: there will be no more tokens. */
 void sl_shaping_stop(struct sl_shaping *x);

@@ -345,6 +345,7 @@ static int build_rules(struct job *j)
     int rc;
 
     a->n_rule = j->g->n_rule;
+    a->root = j->g->root;
     a->n_state = 1; /* SL_STATE_RETURN */
     rc = sl_mem_alloc(&a->start, a->n_rule, sizeof(*a->start), "a grammar",
                       j->err);
@@ -507,7 +508,7 @@ static int find_depth(struct job *j)
             }
         }
     }
-    if (a->depth[a->start[0]] <= SL_AUTOMATON_MAX_DEPTH)
+    if (a->depth[a->start[a->root]] <= SL_AUTOMATON_MAX_DEPTH)
         return 0;
     return sl_fail(j->err, SL_EARG,
                    "no text of finite length has this shape; correct what "

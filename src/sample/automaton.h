@@ -44,6 +44,7 @@ struct sl_automaton {
                              way to the end */
     bool *moves;          /* [n_state] has an edge of bytes or tokens */
     uint32_t *start;      /* [n_rule] state */
+    uint32_t root;        /* the rule that is the text */
     uint32_t *rank;       /* [n_rule] a rule ranks before those that it can call
                              before its first byte */
     uint32_t *at_rank;    /* [n_rule] the inverse */
@@ -53,7 +54,7 @@ struct sl_automaton {
     uint8_t byte_of[256];  /* [n_class] one of each */
 };
 
-/* Compile rule 0 of `g` and those it needs. SL_EARG when it is too large, calls
+/* Compile the root of `g` and those it needs. SL_EARG when it is too large, calls
  * itself before its first byte (left recursion), or has no end. The caller
  * closes *out. */
 int sl_automaton_open(struct sl_automaton **out, const struct sl_grammar *g,

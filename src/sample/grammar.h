@@ -66,8 +66,9 @@ struct sl_rule {
 struct sl_grammar {
     struct sl_node *node; /* [n_node]; 0 is never used */
     uint32_t n_node, cap_node;
-    struct sl_rule *rule; /* [n_rule]; 0 is the root */
+    struct sl_rule *rule; /* [n_rule] */
     uint32_t n_rule, cap_rule;
+    uint32_t root; /* the rule that is the answer; 0 at first */
     struct sl_range *range;
     uint32_t n_range, cap_range;
     struct sl_buf bytes;

@@ -503,13 +503,16 @@ static int mask_all(const struct job *j, struct sl_err *err)
 
 static int edit_shape(const struct job *j, struct sl_err *err)
 {
+    bool done;
+    int rc;
+
     if (!j->o->shape)
         return 0;
-    if (j->o->temperature > 0
-            ? j->o->top_k > 0 && j->o->top_k <= SHAPE_TOP && fit_top(j)
-            : fit_largest(j))
-        return 0;
-    return mask_all(j, err);
+    done = j->o->temperature > 0
+               ? j->o->top_k > 0 && j->o->top_k <= SHAPE_TOP && fit_top(j)
+               : fit_largest(j);
+    rc = sl_matcher_check(j->o->shape, err);
+    return rc || done ? rc : mask_all(j, err);
 }
 
 /* Drop what has no weight; the weights are in list.w. Mostly all have. */

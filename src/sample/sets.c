@@ -498,7 +498,7 @@ void sl_sets_begin(struct sl_sets *s)
 uint32_t sl_sets_first(struct sl_sets *s)
 {
     open_set(s);
-    add(s, s->a->start[0], SL_FRAME_TEXT);
+    add(s, s->a->start[s->a->root], SL_FRAME_TEXT);
     return close_set(s);
 }
 

@@ -69,6 +69,7 @@ struct sl_shape {
 struct sl_matcher {
     struct sl_shape *s;
     uint32_t set;
+    bool lost; /* there was no room or memory for a step */
     struct sl_matcher *next, **back; /* of the shape's list */
 };
 
@@ -235,18 +236,37 @@ static uint32_t step_id(struct sl_shape *s, uint32_t set, int32_t id)
     return step_text(s, set, t->text[id], t->len[id]);
 }
 
+/* Without room every step is dead. */
+static bool lives(struct sl_matcher *m, uint32_t set)
+{
+    m->lost |= m->s->sets.full;
+    return set > SL_SET_LAST_DEAD;
+}
+
 bool sl_matcher_allows(struct sl_matcher *m, int32_t id)
 {
     begin(m);
-    return step_id(m->s, m->set, id) > SL_SET_LAST_DEAD;
+    return lives(m, step_id(m->s, m->set, id));
 }
 
 static bool move(struct sl_matcher *m, uint32_t set)
 {
-    if (set <= SL_SET_LAST_DEAD)
+    if (!lives(m, set))
         return false;
     m->set = set;
     return true;
+}
+
+static int too_ambiguous(struct sl_err *err)
+{
+    return sl_fail(err, SL_EARG,
+                   "the shape of the answer is too ambiguous to say what may "
+                   "follow here; make it simpler");
+}
+
+int sl_matcher_check(const struct sl_matcher *m, struct sl_err *err)
+{
+    return m->lost ? too_ambiguous(err) : 0;
 }
 
 bool sl_matcher_push(struct sl_matcher *m, int32_t id)
@@ -558,9 +578,7 @@ int sl_matcher_mask(struct sl_matcher *mt, const uint64_t **out,
         s->whole_set = fill(s, s->whole, mt->set) ? mt->set : 0;
     }
     if (!s->whole_set)
-        return sl_fail(err, SL_EARG,
-                       "the shape of the answer is too ambiguous to say what "
-                       "may follow here; make it simpler");
+        return too_ambiguous(err);
     *out = s->whole;
     return 0;
 }

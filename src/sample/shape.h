@@ -60,6 +60,10 @@ bool sl_matcher_push(struct sl_matcher *m, int32_t id);
 /* The same for text. */
 bool sl_matcher_push_text(struct sl_matcher *m, const char *p, size_t len);
 
+/* Is what it says right so far? After a failure, which is SL_EARG as above, a
+ * token may have been said not to be allowed that is. */
+int sl_matcher_check(const struct sl_matcher *m, struct sl_err *err);
+
 bool sl_matcher_can_end(struct sl_matcher *m); /* the answer is whole */
 bool sl_matcher_is_done(struct sl_matcher *m); /* and nothing can follow */
 

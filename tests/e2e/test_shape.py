@@ -217,6 +217,12 @@ def reasoning_is_free_and_comes_first():
         else:
             check(m["finish"] == "length", m)
     check(seen >= 2, f"{seen} of 8 came to their end")
+    # The empty line behind it is not one of a root that calls itself.
+    for m in many(lambda i: chat(seed=i, thinking_token_budget=2,
+                                 enable_thinking=True, max_tokens=60,
+                                 guided_grammar='root ::= "(" root ")" | "a"'),
+                  16):
+        check(re.fullmatch("[(]*(a[)]*)?", m["content"] or ""), m)
 
 
 def check_calls(m, names=("weather", "search", "stop"), n=(1, 64)):

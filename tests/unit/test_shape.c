@@ -503,6 +503,53 @@ static void long_lists(void **state)
     assert_true(clock() - t0 < 5 * CLOCKS_PER_SEC);
 }
 
+/* Another rule may come before the root, which can still call itself. */
+static void another_root(void **state)
+{
+    static const char source[] = "root ::= \"a\" | \"(\" root \")\"";
+    static const char *const text[] = {"((a))", "!((a))", "(!(a))"};
+    struct sl_grammar g;
+    struct sl_shape *s = NULL;
+    uint32_t seq;
+
+    (void)state;
+    sl_grammar_init(&g);
+    sl_gbnf_read(&g, source, strlen(source));
+    seq = sl_grammar_seq(&g);
+    sl_grammar_add(&g, seq, sl_grammar_bytes(&g, "!", 1));
+    sl_grammar_add(&g, seq, sl_grammar_call(&g, g.root));
+    g.root = sl_grammar_rule(&g, "start", 5);
+    sl_grammar_define(&g, g.root, seq);
+    assert_int_equal(sl_shape_open(&s, &g, trie, NULL), 0);
+    for (size_t i = 0; i < SL_COUNTOF(text); i++) {
+        bool begins;
+
+        assert_int_equal(matches(s, text[i], strlen(text[i]), &begins), i == 1);
+    }
+    sl_shape_close(&s);
+    sl_grammar_deinit(&g);
+}
+
+/* Too much work for a step is not the same as a token that is not allowed. */
+static void too_ambiguous(void **state)
+{
+    struct sl_shape *s = NULL;
+    struct sl_matcher *m = NULL;
+    char text[2000];
+
+    (void)state;
+    memset(text, 'a', sizeof(text));
+    text[0] = 'x';
+    assert_int_equal(open_shape(&s, WHOLE, "x(a?b?c?){4000}", NULL), 0);
+    assert_int_equal(sl_matcher_open(&m, s, NULL), 0);
+    assert_false(sl_matcher_allows(m, 'y'));
+    assert_int_equal(sl_matcher_check(m, NULL), 0);
+    assert_false(sl_matcher_push_text(m, text, sizeof(text)));
+    assert_int_equal(sl_matcher_check(m, NULL), SL_EARG);
+    sl_matcher_close(&m);
+    sl_shape_close(&s);
+}
+
 /* The mask says of every token what pushing it says. */
 static void check_mask(struct sl_matcher *m)
 {
@@ -798,6 +845,8 @@ int main(void)
         cmocka_unit_test(refusals),
         cmocka_unit_test(long_reading),
         cmocka_unit_test(long_lists),
+        cmocka_unit_test(another_root),
+        cmocka_unit_test(too_ambiguous),
         cmocka_unit_test(masks),
         cmocka_unit_test(depth_has_no_dead_end),
         cmocka_unit_test(calls),
