@@ -357,11 +357,12 @@ static size_t on_body(char *p, size_t size, size_t n, void *ctx)
     if (is_good(j->status)) {
         return !j->body || go_on(j, j->body(j, p, len, &j->err)) ? len : 0;
     }
-    /* The words of a refusal; the rest is not read to its end. */
+    /* The words of a refusal; the rest is not read: finish() takes that for
+     * the end. */
     room = sizeof(j->text) - 1 - old;
     memcpy(j->text + old, p, sl_min(len, room));
     j->text[old + sl_min(len, room)] = 0;
-    return len;
+    return len > room ? 0 : len;
 }
 
 /* The address that is about to be connected to. */
@@ -609,6 +610,8 @@ static int finish(struct sl_client *h, struct sl_job *j, CURLcode code,
                        j->what);
     if (j->rc == SL_JOB_AGAIN)
         return again(h, j, "what came does not fit what was there", err);
+    if (code == CURLE_WRITE_ERROR && j->status && !is_good(j->status))
+        code = CURLE_OK; /* we had heard enough */
     if (code != CURLE_OK) {
         snprintf(why, sizeof(why), "%s",
                  *j->why ? j->why : curl_easy_strerror(code));

@@ -213,17 +213,32 @@ static int seconds(unsigned *out, const struct source *s, const char *name,
     return rc;
 }
 
+static struct source source_of(char *const *env)
+{
+    struct source s = {.env = env};
+
+    s.home = get(&s, "HOME");
+    if (!s.home)
+        s.home = "/";
+    return s;
+}
+
+int sl_places_local(struct sl_places *out, char *const *env, struct sl_err *err)
+{
+    const struct source s = source_of(env);
+
+    *out = (struct sl_places){.offline = true};
+    return find_dirs(out, &s, err);
+}
+
 int sl_places_init(struct sl_places *out, char *const *env, struct sl_err *err)
 {
     static const char *const proxy[] = {"https_proxy", "HTTPS_PROXY",
                                         "http_proxy", "all_proxy", "ALL_PROXY"};
-    struct source s = {.env = env};
+    const struct source s = source_of(env);
     int rc;
 
     *out = (struct sl_places){.hub = ""};
-    s.home = get(&s, "HOME");
-    if (!s.home)
-        s.home = "/";
     out->offline =
         is_on(&s, "HF_HUB_OFFLINE") || is_on(&s, "TRANSFORMERS_OFFLINE");
     for (size_t i = 0; i < SL_COUNTOF(proxy); i++)

@@ -31,6 +31,10 @@ struct sl_places {
  * variable counts as unset; `~` in front of a path is the home. */
 int sl_places_init(struct sl_places *out, char *const *env, struct sl_err *err);
 
+/* The folders alone, for who needs no hub: its variables may be wrong. */
+int sl_places_local(struct sl_places *out, char *const *env,
+                    struct sl_err *err);
+
 /* Read the token of a file: trimmed, without control characters. */
 int sl_places_token(struct sl_places *p, const char *path, struct sl_err *err);
 int sl_places_set_token(struct sl_places *p, const char *s, size_t len,

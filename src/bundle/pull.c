@@ -661,6 +661,15 @@ static int not_pinned(const struct sl_target *t, struct sl_err *err)
                    t->sha256, t->repo);
 }
 
+static int no_profiles(const struct pull *p, const struct sl_target *t,
+                       struct sl_err *err)
+{
+    return sl_fail(err, SL_EARG,
+                   "profile '%.96s' is asked for, and '%s' is no bundle; leave "
+                   "--profile away",
+                   p->o->profile, t->repo);
+}
+
 static int check_digest(const struct sl_manifest *m, const struct sl_target *t,
                         struct sl_err *err)
 {
@@ -824,6 +833,8 @@ static int pull_online(struct pull *p, struct sl_ready *r,
             rc = check_manifest(p, r, t, err);
     } else if (!rc && *t->sha256) {
         rc = not_pinned(t, err);
+    } else if (!rc && p->o->profile) {
+        rc = no_profiles(p, t, err);
     } else if (!rc) {
         rc = pull_checkpoint(p, r, t, &l, err);
     }
@@ -1027,7 +1038,8 @@ static int pull_local(struct pull *p, struct sl_ready *r,
     }
     if (*t->sha256)
         return sl_fail(err, SL_ENOTFOUND, "no such bundle is installed");
-    return local_checkpoint(p, r, t, err);
+    rc = local_checkpoint(p, r, t, err);
+    return rc || !p->o->profile ? rc : no_profiles(p, t, err);
 }
 
 /* ------------------------------------------------------------- freshness */

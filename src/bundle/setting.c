@@ -332,8 +332,22 @@ static int add_setting(json_t *flat, const char *group, const char *key,
                    name, group, key, why.msg[0] ? ": " : "", why.msg);
 }
 
-static int add_env(json_t *flat, const json_t *env, const char *name,
-                   struct sl_err *err)
+/* Does a setting name this option already? */
+static bool is_set(json_t *flat, int id)
+{
+    const char *key;
+    json_t *v;
+
+    json_object_foreach(flat, key, v)
+    {
+        if (sl_opt_find(SL_VERB_SERVE, key) == id)
+            return true;
+    }
+    return false;
+}
+
+static int add_env(json_t *flat, const json_t *env, unsigned verb,
+                   const char *name, struct sl_err *err)
 {
     const char *key;
     json_t *v;
@@ -353,8 +367,10 @@ static int add_env(json_t *flat, const json_t *env, const char *name,
                            "profile '%s' sets the variable %s, which this "
                            "version does not know; choose another --profile",
                            name, key);
+        if (!(sl_opt_get((enum sl_opt_id)id)->verbs & verb))
+            continue; /* 'run' listens nowhere */
         /* In the profile the setting itself wins over its variable. */
-        if (!json_object_get(flat, sl_opt_get((enum sl_opt_id)id)->name) &&
+        if (!is_set(flat, id) &&
             json_object_set(flat, sl_opt_get((enum sl_opt_id)id)->name, v))
             return sl_fail(err, SL_ENOMEM, "no memory is left");
     }
@@ -397,7 +413,7 @@ int sl_setting_apply(json_t **flat, struct sl_opts *o, const json_t *profile,
         }
     }
     if (!rc)
-        rc = add_env(all, json_object_get(profile, "env"), name, err);
+        rc = add_env(all, json_object_get(profile, "env"), o->verb, name, err);
     if (!rc && o->verb == SL_VERB_SERVE && add_drain(all, profile))
         rc = sl_fail(err, SL_ENOMEM, "no memory is left");
     if (!rc)

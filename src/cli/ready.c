@@ -294,6 +294,21 @@ static int get_from_hub(struct sl_cli_ready *r, struct sl_opts *o,
     return rc;
 }
 
+/* A model that lies here: no variable of the hub matters. */
+static int get_local(struct sl_cli_ready *r, const struct sl_opts *o,
+                     const char *name, struct sl_err *err)
+{
+    const char *profile = o->value[SL_OPT_PROFILE].s;
+    int rc = sl_places_local(&r->places, environ, err);
+
+    if (!rc && profile)
+        rc = sl_fail(err, SL_EARG,
+                     "profile '%.96s' is asked for, and '%.200s' is no bundle "
+                     "that is installed; leave --profile away",
+                     profile, name);
+    return rc ? rc : sl_cli_folder(r->path, name, err);
+}
+
 int sl_cli_ready_init(struct sl_cli_ready *r, struct sl_opts *o,
                       enum sl_cli_want want, uint32_t *n_used,
                       struct sl_err *err)
@@ -312,11 +327,11 @@ int sl_cli_ready_init(struct sl_cli_ready *r, struct sl_opts *o,
         return sl_fail(err, SL_EARG,
                        "no model is named; name a checkpoint folder, a model "
                        "on a hub as ORG/NAME, or 'demo' for the embedded one");
+    if (!strcmp(name, "demo") || sl_file_kind(name) != SL_FILE_NONE)
+        return get_local(r, o, name, err);
     rc = sl_cli_places(&r->places, o, err);
     if (rc)
         return rc;
-    if (!strcmp(name, "demo") || sl_file_kind(name) != SL_FILE_NONE)
-        return sl_cli_folder(r->path, name, err);
     if (sl_target_is(name) || is_installed(r, name))
         return get_from_hub(r, o, want, name, err);
     return sl_cli_folder(r->path, name, err);

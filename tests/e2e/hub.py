@@ -154,6 +154,12 @@ class Handler(BaseHTTPRequestHandler):
             return self.refuse(401, "GatedRepo")
         if f == "scope":
             return self.refuse(403, "", "token lacks read scope")
+        if f == "endless":
+            self.send_response(403)
+            self.send_header("Content-Length", str(1 << 40))
+            self.end_headers()
+            while True:  # until nobody listens
+                self.wfile.write(b"nothing " * 8192)
         if f == "503":
             repo.count("503")
             return self.refuse(503)

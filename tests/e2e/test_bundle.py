@@ -183,6 +183,29 @@ def profiles():
         check(r.rc == 2 and "choose one of spec-decode, plain" in r.err, r)
         r = h.run("run", "t/demo-bundle", *ASK, "--profile", "fast")
         check(r.rc == 0 and "'fast' is called 'spec-decode' now" in r.err, r)
+    # What is no bundle has none.
+    with Home() as h:
+        for argv in (("run", str(DEMO), "hi"), ("pull", WEIGHTS.name),
+                     ("run", WEIGHTS.name, "hi")):
+            r = h.run(*argv, "--profile", "plain")
+            check(r.rc == 2 and "is no bundle" in r.err, r)
+        check(not h.snapshot(WEIGHTS).exists(), "refused before it is fetched")
+
+
+@test
+def variables():
+    """A profile's variables of another verb are let be; of the hub's variables
+    a model that lies here knows nothing."""
+    bundle("t/env", WEIGHTS, name="env-bundle", serve={
+        "engine": {"max_model_len": 512},
+        "env": {"SLUICE_PORT": "1", "SLUICE_MAX_MODEL_LEN": "8"}})
+    with Home() as h:
+        r = h.run("run", "t/env", *ASK)
+        check(r.rc == 0 and r.out == WANT, r)
+        r = h.run("run", str(DEMO), *ASK, HF_ENDPOINT="nonsense")
+        check(r.rc == 0 and r.out == WANT, r)
+        r = h.run("run", WEIGHTS.name, *ASK, HF_ENDPOINT="nonsense")
+        check(r.rc == 2 and "HF_ENDPOINT" in r.err, r)
 
 
 @test

@@ -303,6 +303,11 @@ def scope():
 
 
 @test
+def endless_refusal():
+    bad("endless", 4, "the hub forbids", "nothing nothing")
+
+
+@test
 def not_there():
     p = Place()
     r = p.run("pull", "t/nobody-has-this")
