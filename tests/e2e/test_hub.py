@@ -5,6 +5,7 @@ The tests sleep more than they compute (retries, stalls), so they run side by
 side. Each has a cache of its own.
 """
 import concurrent.futures
+import itertools
 import json
 import os
 import pathlib
@@ -30,6 +31,7 @@ def files(**more):
 
 
 HUB = Hub()
+NUMBER = itertools.count()
 
 
 class Place:
@@ -37,7 +39,7 @@ class Place:
 
     def __init__(self, fault="", data=None, name=None, **kw):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="sluice-hub-"))
-        self.name = name or f"t/{fault or 'plain'}-{id(self)}"
+        self.name = name or f"t/{fault or 'plain'}-{next(NUMBER):04d}"
         self.repo = HUB.add(Repo(self.name, data or files(), fault, **kw))
         self.before = None
 
