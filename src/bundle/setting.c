@@ -399,6 +399,12 @@ int sl_setting_apply(json_t **flat, struct sl_opts *o, const json_t *profile,
                      "engines, which this version cannot do; choose another "
                      "--profile",
                      name);
+    if (!rc && json_object_get(json_object_get(profile, "timeouts"),
+                               "request_s"))
+        rc = sl_fail(err, SL_EUNSUP,
+                     "profile '%s' sets timeouts.request_s, and this version "
+                     "bounds no request in time; choose another --profile",
+                     name);
     for (size_t i = 0; !rc && i < SL_COUNTOF(group); i++) {
         json_t *g = json_object_get(profile, group[i]), *v;
         const char *key;
