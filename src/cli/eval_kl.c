@@ -83,7 +83,7 @@ static int check_options(const struct sl_opts *o, struct sl_err *err)
     static const enum sl_opt_id used[] = {
         SL_OPT_MODEL,   SL_OPT_AGAINST,    SL_OPT_DTYPE, SL_OPT_KV_DTYPE,
         SL_OPT_THREADS, SL_OPT_CPU_MASK,   SL_OPT_JSON,  SL_OPT_MAX_TOKENS,
-        SL_OPT_HELP,    SL_OPT_LOG_LEVEL,
+        SL_OPT_HELP,    SL_OPT_LOG_LEVEL,  SL_OPT_PIN,
     };
 
     for (int i = 0; i < SL_N_OPT; i++) {
@@ -118,6 +118,7 @@ int sl_cli_eval_kl(const struct sl_opts *o, const char *dir, struct sl_err *err)
         one = true;
     }
     k.n_thread = eo.n_thread;
+    k.pin = eo.pin;
     k.cpu_mask = eo.cpu_mask;
     k.kv_type = eo.kv_type;
     k.max_tokens = (uint32_t)o->value[SL_OPT_MAX_TOKENS].i;

@@ -217,7 +217,7 @@ static int open_all(struct eval *e, struct sl_err *err)
     static const enum sl_dtype_plan plan[] = {SL_PLAN_AUTO, SL_PLAN_Q8,
                                               SL_PLAN_Q4, SL_PLAN_BFP4};
     const struct sl_eval_kl_opts *o = e->o;
-    int rc = sl_pool_open(&e->pool, o->n_thread, true, err);
+    int rc = sl_pool_open(&e->pool, o->n_thread, o->pin, err);
 
     sl_kern_init(&e->kern, o->cpu_mask);
     if (!rc)

@@ -15,6 +15,7 @@ struct sl_eval_kl_opts {
                                       stored, with K and V in fp32 */
     enum sl_kv_type kv_type;       /* of the model */
     uint32_t n_thread, cpu_mask;   /* as in sl_engine_opts */
+    bool pin;                      /* likewise */
     const char *text;              /* UTF-8 */
     size_t n_text;
     uint32_t max_tokens; /* of the text that are looked at; 0: all */
