@@ -1,15 +1,15 @@
 /* kern/x86/peak_avx2.c - multiply-adds from registers; see sl_peak_fn
  *
  * The instructions of the products: bytes by maddubs, madd and add, as
- * quant_mul_avx2.c has them, and fused multiply-adds for floats. Twelve chains
- * hide the longest latency of any of them, and OPAQUE keeps the compiler from
- * computing a round once.
+ * quant_mul_avx2.c has them, and fused multiply-adds for floats. Eight chains
+ * hide the longest latency of any of them and leave registers for the rest (the
+ * loops are unrolled, or the sums would lie in memory); OPAQUE keeps the
+ * compiler from computing a round once.
  */
-#include <immintrin.h>
-
+#include "kern/x86/vec_avx2.h"
 #include "kern/x86/x86.h"
 
-#define CHAINS 12
+#define CHAINS 8
 #define OPAQUE(x) __asm__ volatile("" : "+x"(x))
 
 static uint64_t peak_int8(uint64_t n)
@@ -18,10 +18,12 @@ static uint64_t peak_int8(uint64_t n)
     const __m256i one = _mm256_set1_epi16(1);
     __m256i w = _mm256_set1_epi8(3), x = _mm256_set1_epi8(5), acc[CHAINS];
 
+    UNROLL
     for (int c = 0; c < CHAINS; c++)
         acc[c] = _mm256_setzero_si256();
     for (uint64_t i = 0; i < rounds; i++) {
         OPAQUE(w);
+        UNROLL
         for (int c = 0; c < CHAINS; c++) {
             __m256i p;
 
@@ -30,6 +32,7 @@ static uint64_t peak_int8(uint64_t n)
             acc[c] = _mm256_add_epi32(acc[c], p);
         }
     }
+    UNROLL
     for (int c = 0; c < CHAINS; c++)
         OPAQUE(acc[c]);
     return rounds * step;
@@ -40,9 +43,11 @@ static uint64_t peak_fp32(uint64_t n)
     const uint64_t step = CHAINS * 8, rounds = n / step + 1;
     __m256 w = _mm256_set1_ps(0.5f), acc[CHAINS];
 
+    UNROLL
     for (int c = 0; c < CHAINS; c++)
         acc[c] = _mm256_setzero_ps();
     for (uint64_t i = 0; i < rounds; i++)
+        UNROLL
         for (int c = 0; c < CHAINS; c++) {
             acc[c] = _mm256_fmadd_ps(acc[c], w, w);
             OPAQUE(acc[c]);
