@@ -57,10 +57,12 @@ static int add_line(struct prompts *p, char *s, uint32_t n_line,
     if (s[0] == '{') {
         p->line[p->n] = json_loads(s, 0, NULL);
         text = json_string_value(json_object_get(p->line[p->n], "prompt"));
-        if (!text)
+        if (!text) {
+            json_decref(p->line[p->n]);
             return sl_fail(err, SL_EFORMAT,
                            "line %u is no JSON object with a text 'prompt'",
                            n_line);
+        }
     }
     p->prompt[p->n++] = text;
     return 0;
