@@ -15,6 +15,12 @@ static size_t half_bytes(enum sl_dtype type, size_t dim)
     return SL_KV_PAGE * sl_dtype_bytes(type, dim);
 }
 
+/* Alignment of a page. */
+static size_t align_of(enum sl_dtype type)
+{
+    return type == SL_F32 ? 4 : type == SL_BF16 ? 2 : 1;
+}
+
 /* A dimension that the type can have. */
 static size_t any_dim(struct check *c, enum sl_dtype type)
 {
@@ -76,8 +82,8 @@ static void put(struct check *c, enum sl_dtype type, bool key)
     size_t dim = any_dim(c, type), pos = below(c, SL_KV_PAGE);
     size_t bytes = half_bytes(type, dim);
     float *x = in_floats(c, dim), y[260];
-    void *want = out_bytes(c, bytes, 1);
-    void *page = out_bytes(c, bytes, 1);
+    void *want = out_bytes(c, bytes / align_of(type), align_of(type));
+    void *page = out_bytes(c, bytes / align_of(type), align_of(type));
 
     describe(c, "position %zu, dim %zu, fill %d", pos, dim, (int)c->fill);
     if (key) {
@@ -127,8 +133,8 @@ static void draw_pages(struct check *c, struct sl_attn *a, enum sl_dtype type,
     size_t n_pages = (most + SL_KV_PAGE - 1) / SL_KV_PAGE;
 
     for (size_t i = 0; i < n_pages; i++) {
-        void *k = in_bytes(c, half_bytes(type, a->dim), 1);
-        void *v = in_bytes(c, half_bytes(type, a->dim), 1);
+        size_t size = align_of(type), count = half_bytes(type, a->dim) / size;
+        void *k = in_bytes(c, count, size), *v = in_bytes(c, count, size);
         size_t n = sl_min(most - i * SL_KV_PAGE, SL_KV_PAGE);
         float row[SL_BFP * 17];
 
