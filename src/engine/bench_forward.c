@@ -110,12 +110,9 @@ static double step_bytes(const struct forward *f, uint32_t rows)
 
 static int open_weights(struct forward *f, struct sl_err *err)
 {
-    /* In the order of enum sl_weight_plan. */
-    static const enum sl_dtype_plan plan[] = {SL_PLAN_AUTO, SL_PLAN_Q8,
-                                              SL_PLAN_Q4, SL_PLAN_BFP4};
     const struct sl_engine_opts *e = f->o->engine;
     struct sl_load_opts lo = {.pool = f->pool,
-                              .plan = plan[e->weights],
+                              .plan = sl_engine_plan(e->weights),
                               .dummy = e->dummy,
                               .progress = e->progress,
                               .progress_ctx = e->progress_ctx};

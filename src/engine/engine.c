@@ -310,6 +310,21 @@ static uint32_t places_to_keep(const struct sl_engine *e, size_t slot_bytes)
     return (uint32_t)sl_min((size_t)(bytes / sl_max(slot_bytes, 1)), MAX_KEEP);
 }
 
+enum sl_dtype_plan sl_engine_plan(enum sl_weight_plan p)
+{
+    switch (p) {
+    case SL_WEIGHTS_Q8:
+        return SL_PLAN_Q8;
+    case SL_WEIGHTS_Q4:
+        return SL_PLAN_Q4;
+    case SL_WEIGHTS_BFP4:
+        return SL_PLAN_BFP4;
+    case SL_WEIGHTS_AUTO:
+        break;
+    }
+    return SL_PLAN_AUTO;
+}
+
 enum sl_dtype sl_engine_kv_dtype(enum sl_kv_type t)
 {
     switch (t) {
@@ -614,11 +629,8 @@ static int pack_weights(struct sl_engine *e, struct sl_source **src,
 static int load_model(struct sl_engine *e, struct sl_source **src,
                       struct sl_err *err)
 {
-    /* In the order of enum sl_weight_plan. */
-    static const enum sl_dtype_plan plan[] = {SL_PLAN_AUTO, SL_PLAN_Q8,
-                                              SL_PLAN_Q4, SL_PLAN_BFP4};
     struct sl_load_opts lo = {.dummy = e->opts.dummy,
-                              .plan = plan[e->opts.weights],
+                              .plan = sl_engine_plan(e->opts.weights),
                               .copy = e->opts.copy_weights,
                               .progress = e->opts.progress,
                               .progress_ctx = e->opts.progress_ctx};

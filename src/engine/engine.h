@@ -113,7 +113,8 @@ void sl_gen_list_push(struct sl_gen_list *l, struct sl_gen *g);
 void sl_gen_list_insert(struct sl_gen_list *l, struct sl_gen *g, bool first);
 struct sl_gen *sl_gen_list_pop(struct sl_gen_list *l); /* NULL when empty */
 
-/* The type of stored keys and values. */
+/* What the public face calls a plan, and the type of stored keys and values. */
+enum sl_dtype_plan sl_engine_plan(enum sl_weight_plan p);
 enum sl_dtype sl_engine_kv_dtype(enum sl_kv_type t);
 
 /* Run one step over the running generations (engine/step.c). */

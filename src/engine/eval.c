@@ -213,9 +213,6 @@ static int read_text(struct eval *e, struct sl_err *err)
 
 static int open_all(struct eval *e, struct sl_err *err)
 {
-    /* In the order of enum sl_weight_plan. */
-    static const enum sl_dtype_plan plan[] = {SL_PLAN_AUTO, SL_PLAN_Q8,
-                                              SL_PLAN_Q4, SL_PLAN_BFP4};
     const struct sl_eval_kl_opts *o = e->o;
     int rc = sl_pool_open(&e->pool, o->n_thread, o->pin, err);
 
@@ -223,7 +220,7 @@ static int open_all(struct eval *e, struct sl_err *err)
     if (!rc)
         rc = open_side(&e->ref, e, o->reference, SL_PLAN_AUTO, SL_F32, err);
     if (!rc)
-        rc = open_side(&e->got, e, o->model, plan[o->weights],
+        rc = open_side(&e->got, e, o->model, sl_engine_plan(o->weights),
                        sl_engine_kv_dtype(o->kv_type), err);
     if (!rc && (e->got.w->conf.vocab < e->n_vocab))
         rc = sl_fail(err, SL_EARG,

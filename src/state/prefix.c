@@ -35,15 +35,6 @@ static uint64_t mix(uint64_t h, uint64_t x)
     return h ^ h >> 29;
 }
 
-static uint64_t hash_of(const int32_t *tok, uint32_t n, uint64_t salt)
-{
-    uint64_t h = mix(1, salt);
-
-    for (uint32_t i = 0; i < n; i++)
-        h = mix(h, (uint32_t)tok[i]);
-    return h;
-}
-
 int sl_prefix_open(struct sl_prefix **out, struct sl_memory *mem,
                    uint32_t max_entry, struct sl_err *err)
 {
@@ -175,7 +166,7 @@ void sl_prefix_put(struct sl_prefix *p, struct sl_seq *q, const int32_t *tok,
         return;
     }
     memcpy(e.tok, tok, n * sizeof(*tok));
-    e.hash = hash_of(tok, n, salt);
+    e.hash = p->hash[n]; /* find left it there */
     e.worth = (n - had) / (double)bytes_of(p, e.seq, had);
     e.credit = p->age + e.worth;
     p->entry[p->n_entry++] = e;
