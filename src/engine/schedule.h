@@ -1,15 +1,16 @@
 /* engine/schedule.h - which rows run now
  *
- * A pure function of what waits and of the budget, so that it can be tested a
+ * Pure functions of what waits and of the budget, so that they can be tested a
  * million times a second.
  */
 #ifndef SL_ENGINE_SCHEDULE_H
 #define SL_ENGINE_SCHEDULE_H
 
-#include "base/base.h"
+#include "engine/cost.h"
 
 struct sl_sched_seq {
-    uint32_t n_left; /* tokens that the model has not seen; at least 1 */
+    uint32_t n_left; /* tokens that can go through now; at least 1 */
+    uint32_t n_all;  /* tokens that the model has not seen; at least n_left */
 };
 
 /* rows[i] = rows of seq[i] in this step, 0 for none; returns the sum, which is
@@ -17,12 +18,28 @@ struct sl_sched_seq {
  *
  * A sequence with one token left is decoding (or about to) and gets its row
  * first, so that nobody's answer stalls behind a long prompt. What is left of
- * max_row, but no more than max_prompt, is shared by the prompts in equal
- * parts; what a short one does not need goes to the others. Whoever is at `turn`
- * (modulo n) is served first when there are fewer rows than prompts, so callers
- * that count up starve nobody. */
+ * max_row, but no more than max_prompt, goes to the prompts:
+ *
+ *   1. half of it in equal parts, so that every prompt moves on;
+ *   2. the rest to those with the least to read, as short questions should not
+ *      wait for long documents; but to nobody more than twice an equal part;
+ *   3. what nobody could take under these rules in equal parts to all.
+ *
+ * Whoever is at `turn` is served first where there are fewer rows than takers,
+ * so callers that count up starve nobody: while n and the budget stay, every
+ * prompt has a row within 2 n turns, and every decoding one within n. */
 uint32_t sl_schedule_plan(const struct sl_sched_seq *seq, uint32_t n,
                           uint32_t max_row, uint32_t max_prompt, uint64_t turn,
                           uint32_t *rows);
+
+/* Rows that prompts may have, at least 1, beside n_dec decoding ones that look
+ * back at dec_context tokens in all; `depth`: what each row of a prompt looks
+ * back at. Decided by time, not by a count: while somebody's answer is running,
+ * a step takes at most about twice what it takes without prompts; and always
+ * less than a quarter of a second, so that a new request, or a cancelled one,
+ * does not wait long for the step before. */
+uint32_t sl_schedule_prompt_rows(const struct sl_cost *c, uint32_t n_dec,
+                                 uint64_t dec_context, uint64_t depth,
+                                 uint32_t max_row);
 
 #endif

@@ -8,22 +8,14 @@
  * always has all it needs, because a request that could not run alone was
  * refused when it was submitted; so everybody finishes.
  *
- * How many prompt rows a step takes is decided by time (engine/cost.c), not by
- * a count: while somebody's answer is running, a step takes at most about twice
- * what it takes without prompts; and always less than MAX_STEP_S, so that a new
- * request, or a cancelled one, does not wait long for the step before.
+ * Which rows run, and how many of prompts, is decided elsewhere
+ * (engine/schedule.c).
  */
 #include "base/clock.h"
 #include "engine/gen.h"
 #include "engine/schedule.h"
 #include "sample/philox.h"
 #include "sample/shape.h"
-
-/* Chosen, not measured: short against the patience of a user, long against the
- * fixed cost of a step. */
-#define MAX_STEP_S 0.25
-#define DECODE_STRETCH 1.8 /* below 2, which is the promise */
-#define FIRST_ROWS 32      /* of a prompt, before anything was measured */
 
 static bool is_cancelled(struct sl_gen *g)
 {
@@ -182,18 +174,9 @@ static uint32_t with_scores(const struct sl_engine *e, uint32_t rows)
 static uint32_t prompt_rows(const struct sl_engine *e, uint32_t n_dec,
                             uint64_t dec_context, uint64_t depth)
 {
-    double limit = MAX_STEP_S, now;
-    uint32_t rows;
+    uint32_t rows = sl_schedule_prompt_rows(&e->cost, n_dec, dec_context, depth,
+                                            e->opts.max_num_batched_tokens);
 
-    now = sl_cost_predict(&e->cost, n_dec, dec_context);
-    if (now <= 0)
-        return FIRST_ROWS;
-    if (n_dec > 0 && DECODE_STRETCH * now < limit)
-        limit = DECODE_STRETCH * now;
-    limit -= e->cost.context_s * (double)dec_context;
-    rows = sl_cost_rows(&e->cost, limit, depth,
-                        e->opts.max_num_batched_tokens);
-    rows = rows > n_dec ? rows - n_dec : 1;
     return scores(e) ? with_scores(e, rows) : rows;
 }
 
@@ -251,6 +234,7 @@ static void plan(struct sl_engine *e)
         const struct sl_gen *g = e->run[i];
 
         e->sched[i].n_left = next_stop(g) - g->seq->n_tok;
+        e->sched[i].n_all = n_left(g);
         if (e->sched[i].n_left == 1) {
             n_dec += 1 + g->n_draft;
             context += context_of(g, 1 + g->n_draft);

@@ -15,7 +15,6 @@
 
 #include "base/mem.h"
 #include "engine/cost.h"
-#include "engine/schedule.h"
 #include "engine/stop.h"
 #include "sluice/sluice.h"
 
@@ -623,29 +622,6 @@ static void test_cache_apart(void **state)
     assert_true(cached[3] > 0);
 }
 
-static void test_schedule(void **state)
-{
-    const struct sl_sched_seq seq[] = {{100}, {1}, {7}, {1}};
-    uint32_t rows[4];
-
-    (void)state;
-    assert_int_equal(sl_schedule_plan(seq, 4, 200, 200, 0, rows), 109);
-    /* Decoding ones first, then equal parts, the rest to who can use it. */
-    assert_int_equal(sl_schedule_plan(seq, 4, 64, 64, 0, rows), 64);
-    assert_int_equal(rows[0], 55);
-    assert_int_equal(rows[1] + rows[3], 2);
-    assert_int_equal(rows[2], 7);
-    assert_int_equal(sl_schedule_plan(seq, 4, 64, 8, 0, rows), 10);
-    assert_int_equal(rows[0], 4);
-    assert_int_equal(rows[2], 4);
-    /* One row for two prompts: they take turns. */
-    assert_int_equal(sl_schedule_plan(seq, 4, 64, 1, 0, rows), 3);
-    assert_int_equal(rows[0], 1);
-    assert_int_equal(sl_schedule_plan(seq, 4, 64, 1, 1, rows), 3);
-    assert_int_equal(rows[2], 1);
-    assert_int_equal(sl_schedule_plan(seq, 0, 8, 8, 5, rows), 0);
-}
-
 /* A machine of known speed: 1 ms + 0.1 ms per row + 10 us per row and 1000
  * tokens of context. The table finds it within a tenth. */
 static void test_cost(void **state)
@@ -934,7 +910,6 @@ int main(void)
         cmocka_unit_test(test_priority),
         cmocka_unit_test(test_prompt_is_scored),
         cmocka_unit_test(test_cache_apart),
-        cmocka_unit_test(test_schedule),
         cmocka_unit_test(test_cost),
         cmocka_unit_test(test_preempted_loses_nothing),
         cmocka_unit_test(test_next_turn_is_cached),

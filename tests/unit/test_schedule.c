@@ -1,0 +1,287 @@
+/* Which rows run: one plan after the other by hand, what every plan must keep,
+ * and users that share a machine of known speed on a simulated clock. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "../help/rig.h"
+#include "engine/schedule.h"
+
+#define MOST 40 /* sequences */
+
+static uint64_t seed;
+
+static uint32_t pick(uint32_t n)
+{
+    return (uint32_t)(rig_random(&seed) % n);
+}
+
+static void test_plan(void **state)
+{
+    const struct sl_sched_seq seq[] = {{100, 100}, {1, 1}, {7, 7}, {1, 1}};
+    uint32_t rows[4];
+
+    (void)state;
+    assert_int_equal(sl_schedule_plan(seq, 4, 200, 200, 0, rows), 109);
+    /* Decoding ones first; what one cannot use goes to the other. */
+    assert_int_equal(sl_schedule_plan(seq, 4, 64, 64, 0, rows), 64);
+    assert_int_equal(rows[0], 55);
+    assert_int_equal(rows[1] + rows[3], 2);
+    assert_int_equal(rows[2], 7);
+    /* Half in equal parts, half for the shorter one. */
+    assert_int_equal(sl_schedule_plan(seq, 4, 64, 8, 0, rows), 10);
+    assert_int_equal(rows[0], 2);
+    assert_int_equal(rows[2], 6);
+    /* One row for two prompts: to the shorter one, and in turn. */
+    for (uint64_t turn = 0; turn < 8; turn++) {
+        assert_int_equal(sl_schedule_plan(seq, 4, 64, 1, turn, rows), 3);
+        assert_int_equal(rows[0] + rows[2], 1);
+        if (turn % 2 == 0)
+            assert_int_equal(rows[2], 1);
+    }
+    assert_int_equal(sl_schedule_plan(seq, 4, 64, 1, 1, rows), 3);
+    assert_int_equal(rows[0], 1);
+    assert_int_equal(sl_schedule_plan(seq, 4, 3, 8, 0, rows), 3);
+    assert_int_equal(rows[1] + rows[3], 2);
+    assert_int_equal(sl_schedule_plan(seq, 4, 1, 8, 5, rows), 1);
+    assert_int_equal(sl_schedule_plan(seq, 0, 8, 8, 5, rows), 0);
+}
+
+/* What the header promises of one plan. */
+static void check_plan(const struct sl_sched_seq *q, uint32_t n,
+                       uint32_t max_row, uint32_t max_prompt,
+                       const uint32_t *rows, uint32_t sum)
+{
+    uint32_t n_dec = 0, dec = 0, hungry = 0, want = 0, left, got = 0, part;
+
+    for (uint32_t i = 0; i < n; i++) {
+        assert_true(rows[i] <= q[i].n_left);
+        n_dec += q[i].n_left == 1;
+        dec += q[i].n_left == 1 && rows[i];
+        hungry += q[i].n_left > 1;
+        want += q[i].n_left > 1 ? q[i].n_left : 0;
+        got += q[i].n_left > 1 ? rows[i] : 0;
+    }
+    assert_int_equal(sum, dec + got);
+    assert_true(sum <= max_row);
+    assert_int_equal(dec, sl_min(n_dec, max_row));
+    left = (uint32_t)sl_min(max_row - dec, max_prompt);
+    assert_int_equal(got, sl_min(left, want));
+    if (hungry == 0)
+        return;
+    part = (left + hungry - 1) / hungry;
+    for (uint32_t i = 0; i < n; i++) {
+        if (q[i].n_left == 1)
+            continue;
+        assert_true(rows[i] >= sl_min(q[i].n_left, left / 2 / hungry));
+        /* More than twice its share only when the others have all they want,
+         * or as much. */
+        for (uint32_t k = 0; rows[i] > 2 * part && k < n; k++)
+            assert_true(rows[k] == q[k].n_left || rows[k] + 2 >= rows[i]);
+        /* Nobody with more to read is far ahead. */
+        for (uint32_t k = 0; k < n; k++)
+            if (q[k].n_left > 1 && q[k].n_all < q[i].n_all &&
+                rows[k] < q[k].n_left)
+                assert_true(rows[k] + 2 >= rows[i]);
+    }
+}
+
+static void test_plans(void **state)
+{
+    struct sl_sched_seq q[MOST];
+    uint32_t rows[MOST];
+
+    (void)state;
+    for (uint32_t t = 0; t < 100000; t++) {
+        uint32_t n, max_row, max_prompt;
+
+        seed = t + 1;
+        n = pick(MOST) + 1;
+        max_row = pick(pick(2) ? 600 : 30) + 1;
+        max_prompt = pick(pick(2) ? 600 : 30) + 1;
+        for (uint32_t i = 0; i < n; i++) {
+            q[i].n_left = pick(3) ? 1 : pick(pick(2) ? 300 : 6) + 1;
+            q[i].n_all = q[i].n_left + pick(3) * 100;
+        }
+        check_plan(q, n, max_row, max_prompt, rows,
+                   sl_schedule_plan(q, n, max_row, max_prompt, pick(1000),
+                                    rows));
+    }
+}
+
+/* ------------------------------------------- users on a machine of known speed */
+
+#define USERS 9
+
+struct user {
+    uint32_t len;    /* of each of its prompts; 0: it decodes for ever */
+    uint32_t n_left; /* of the prompt that is read; 0: it has none */
+    uint64_t rows;   /* in all */
+    double share;    /* rows of an equal part, all steps together */
+    uint32_t n_done; /* prompts */
+    uint32_t waited, most_waited; /* steps without a row */
+};
+
+/* What each would get in equal parts, what one does not need for the others. */
+static void add_shares(struct user *u, uint32_t n, double left)
+{
+    double got[USERS] = {0}, rest = left;
+
+    while (rest > 1e-6) {
+        uint32_t hungry = 0;
+
+        for (uint32_t i = 0; i < n; i++)
+            hungry += got[i] < u[i].n_left;
+        if (hungry == 0)
+            break;
+        left = rest / hungry;
+        for (uint32_t i = 0; i < n; i++) {
+            double more = u[i].n_left - got[i];
+
+            more = more < left ? more : left;
+            got[i] += more;
+            rest -= more;
+        }
+    }
+    for (uint32_t i = 0; i < n; i++)
+        u[i].share += got[i];
+}
+
+/* One step: rows by the plan for those that have something to do. */
+static uint32_t step(struct user *u, uint32_t n, uint32_t budget, uint64_t turn)
+{
+    struct sl_sched_seq q[USERS];
+    uint32_t rows[USERS], who[USERS], k = 0, sum;
+
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t left = u[i].len ? u[i].n_left : 1;
+
+        if (left == 0)
+            continue;
+        q[k] = (struct sl_sched_seq){left, left};
+        who[k++] = i;
+    }
+    sum = sl_schedule_plan(q, k, 2048, budget, turn, rows);
+    for (uint32_t i = 0; i < k; i++) {
+        struct user *x = &u[who[i]];
+
+        x->rows += rows[i];
+        x->waited = rows[i] ? 0 : x->waited + 1;
+        x->most_waited = (uint32_t)sl_max(x->most_waited, x->waited);
+        if (!x->len)
+            continue;
+        x->n_left -= rows[i];
+        x->n_done += x->n_left == 0;
+    }
+    return sum;
+}
+
+/* 50 tokens behind 16,000, beside eight that decode: at most 1.5 times the
+ * steps that they take alone. */
+static void test_short_behind_long(void **state)
+{
+    (void)state;
+    for (uint32_t budget = 1; budget < 100; budget++) {
+        uint32_t steps[2];
+
+        for (int alone = 0; alone < 2; alone++) {
+            struct user u[USERS] = {{.len = 50, .n_left = 50},
+                                    {.len = 16000, .n_left = 16000}};
+            uint64_t turn = budget;
+
+            if (alone)
+                u[1].n_left = 0;
+            while (u[0].n_left > 0)
+                step(u, USERS, budget, turn++);
+            steps[alone] = (uint32_t)(turn - budget);
+            for (int i = 2; i < USERS; i++)
+                assert_int_equal(u[i].rows, steps[alone]);
+        }
+        assert_true(2 * steps[0] <= 3 * steps[1] + 2);
+    }
+}
+
+/* Clients that never stop: one with long prompts, the others with short ones.
+ * Nobody gets more than twice its share of the rows of prompts or much less than
+ * half, nobody waits long for a row, and the long prompts come to an end, too. */
+static void test_shares(void **state)
+{
+    static const uint32_t budgets[] = {1, 2, 5, 14, 33, 128, 400};
+
+    (void)state;
+    for (size_t b = 0; b < SL_COUNTOF(budgets); b++) {
+        for (uint32_t n = 2; n <= USERS; n++) {
+            struct user u[USERS] = {{.len = 3000}};
+
+            for (uint32_t i = 1; i < n; i++)
+                u[i].len = 40 + i;
+            for (uint64_t turn = 0; turn < 60000; turn++) {
+                for (uint32_t i = 0; i < n; i++)
+                    if (u[i].n_left == 0)
+                        u[i].n_left = u[i].len;
+                add_shares(u, n, budgets[b]);
+                step(u, n, budgets[b], turn);
+            }
+            for (uint32_t i = 0; i < n; i++) {
+                assert_true((double)u[i].rows < 2 * u[i].share);
+                assert_true((double)u[i].rows > 0.45 * u[i].share);
+                assert_true(u[i].n_done > 0);
+                assert_true(u[i].most_waited < 2 * n);
+            }
+        }
+    }
+}
+
+/* Seconds of a step, as a machine with two cores takes them for a small model:
+ * the weights once, then each row, then what it looks back at. */
+static double true_s(uint32_t rows, double context)
+{
+    return 0.020 + 0.004 * rows + 2e-7 * context;
+}
+
+/* Eight users decode, then a prompt of 16,000 tokens comes: how long each step
+ * takes, by a table that is learnt while it happens, stays below twice what it
+ * took before. */
+static void test_gap(void **state)
+{
+    struct sl_cost c = {0};
+    uint64_t dec_context = 8 * 500, read = 0;
+    double before = true_s(8, (double)dec_context);
+    uint32_t late = 0, steps = 0;
+
+    (void)state;
+    for (uint32_t n = 1; n <= 16; n++)
+        sl_cost_learn(&c, n, 0, true_s(n, 0));
+    for (int i = 0; i < 100; i++)
+        sl_cost_learn(&c, 8, dec_context, before);
+    while (read < 16000) {
+        uint32_t rows = sl_schedule_prompt_rows(&c, 8, dec_context, read, 2048);
+        uint64_t context = dec_context + rows * (read + rows / 2);
+        double s = true_s(8 + rows, (double)context);
+
+        sl_cost_learn(&c, 8 + rows, context, s);
+        late += s > 2 * before;
+        steps++;
+        read += rows;
+        dec_context += 8;
+    }
+    /* p99, and the prompt is read by more than a row at a time. */
+    assert_true(late * 100 <= steps);
+    assert_true(steps < 16000 / 3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_plan),
+        cmocka_unit_test(test_plans),
+        cmocka_unit_test(test_short_behind_long),
+        cmocka_unit_test(test_shares),
+        cmocka_unit_test(test_gap),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
