@@ -28,22 +28,33 @@
  * Invariants:
  *   1. A frame's callers have smaller frame numbers than it.
  *   2. Sets hold only places that can move by a byte or a token.
- *   3. next[] of a dead set is dead.
+ *   3. Every step from a dead set is dead.
+ *   4. Which sets there are, what a step costs and what `need` says depends on
+ *      the text that leads there, never on what else is known.
  */
 #include "sample/sets.h"
 
 #include "base/mem.h"
 
-/* Limits, chosen: some tens of places are usual, some thousands a list of
- * choices. */
-#define MAX_WORK (1u << 14)       /* places of a set while it is closed */
-#define MAX_PLACES (1u << 20)     /* 8 MB */
-#define MAX_FRAMES (1u << 17)     /* 1.5 MB */
-#define MAX_SETS (1u << 16)       /* 1 MB, and: */
-#define MAX_NEXT ((size_t)1 << 22) /* entries: 16 MB */
-/* Places looked at in one operation: some 50 ms. A mask of a usual shape takes
- * some thousands, one of ten thousand choices a quarter of a million. */
-#define MAX_VISITS ((uint64_t)1 << 22)
+/* Limits, chosen. Of one closing: some tens of places are usual, some thousands
+ * a list of choices. */
+#define MAX_WORK (1u << 14) /* places of a set while it is closed */
+#define MAX_CLOSING UINT16_MAX /* places looked at; fits sl_step.n_visit */
+
+/* Of one operation: some 25 ms. A mask of a usual shape looks at some thousands,
+ * one of ten thousand choices at a quarter of a million. As many places and
+ * frames can be made by it at most, and max_live sets. */
+#define MAX_VISITS (1u << 21)
+
+/* What may be there when an operation begins; beyond it sets are trimmed. */
+#define KEEP_PLACES (1u << 19) /* 4 MB */
+#define KEEP_FRAMES (1u << 16)
+
+/* Backstops: twice the sum of these. */
+#define MAX_PLACES ((KEEP_PLACES + MAX_VISITS) * 2)
+#define MAX_FRAMES ((KEEP_FRAMES + MAX_VISITS) * 2)
+#define MAX_SETS (1u << 16)        /* 2 MB, and: */
+#define MAX_STEPS ((size_t)1 << 22) /* 32 MB */
 
 #define FIRST_SET 3u
 #define FIRST_FRAME 2u
@@ -67,14 +78,22 @@ static bool same(const struct sl_place *a, const struct sl_place *b, uint32_t n)
     return n == 0 || memcmp(a, b, n * sizeof(*a)) == 0;
 }
 
+/* What a set is, but for its places. */
+static uint32_t set_rest(bool ends, uint16_t need)
+{
+    return need * 2u + ends;
+}
+
 static uint32_t set_hash(const struct sl_sets *s, uint32_t i)
 {
-    return hash(s->place + s->set[i].at, s->set[i].n, s->set[i].ends);
+    const struct sl_set *x = &s->set[i];
+
+    return hash(s->place + x->at, x->n, set_rest(x->ends, x->need));
 }
 
 static uint32_t frame_hash(const struct sl_sets *s, uint32_t i)
 {
-    return hash(s->place + s->frame[i].at, s->frame[i].n, 2);
+    return hash(s->place + s->frame[i].at, s->frame[i].n, 0);
 }
 
 typedef uint32_t hash_fn(const struct sl_sets *s, uint32_t i);
@@ -111,9 +130,10 @@ static int index_fit(struct sl_sets *s, struct sl_index *x, hash_fn *fn,
 
 /* ------------------------------------------------------------------- memory */
 
-static bool full(struct sl_sets *s)
+static bool fail(struct sl_sets *s, enum sl_code code)
 {
-    s->full = true;
+    if (!s->failed)
+        s->failed = code;
     return false;
 }
 
@@ -125,28 +145,28 @@ static bool fit(struct sl_sets *s, void *p, uint32_t n, uint32_t *cap,
     if (n <= *cap)
         return true;
     if (n > max)
-        return full(s);
+        return fail(s, SL_ENOMEM);
     while (want < n)
         want = want ? want * 2 : 64;
     want = sl_min(want, max);
     if (sl_mem_resize(p, want, size, "states of a grammar", NULL))
-        return full(s);
+        return fail(s, SL_ENOMEM);
     *cap = (uint32_t)want;
     return true;
 }
 
-/* next[] grows with set[]; what is new is not known yet. */
+/* step[] grows with set[]; what is new is not known yet. */
 static bool fit_sets(struct sl_sets *s, uint32_t n)
 {
     uint32_t old = s->cap_set, cap = old;
-    size_t row = s->a->n_class * sizeof(*s->next);
+    size_t row = s->a->n_class * sizeof(*s->step);
 
     if (n <= old)
         return true;
     if (!fit(s, &s->set, n, &cap, s->max_set, sizeof(*s->set)) ||
-        sl_mem_resize(&s->next, cap, row, "states of a grammar", NULL))
-        return full(s);
-    memset(s->next + (size_t)old * s->a->n_class, 0, (cap - old) * row);
+        sl_mem_resize(&s->step, cap, row, "states of a grammar", NULL))
+        return fail(s, SL_ENOMEM);
+    memset(s->step + (size_t)old * s->a->n_class, 0, (cap - old) * row);
     s->cap_set = cap;
     return true;
 }
@@ -190,23 +210,32 @@ static uint32_t sort_places(struct sl_place *p, uint32_t n)
     return k + 1;
 }
 
+/* The set that holds sorted[n], if there is one; else 0. */
+static uint32_t find_set(const struct sl_sets *s, const struct sl_place *sorted,
+                         uint32_t n, bool ends, uint16_t need)
+{
+    uint32_t h = hash(sorted, n, set_rest(ends, need)), i;
+
+    for (; (i = s->set_index.slot[h & s->set_index.mask]) != 0; h++) {
+        const struct sl_set *x = &s->set[i];
+
+        if (x->n == n && x->ends == ends && x->need == need &&
+            same(s->place + x->at, sorted, n))
+            break;
+    }
+    return i;
+}
+
 /* The number of the set that holds sorted[n]; 0 when memory is full. */
 static uint32_t set_of(struct sl_sets *s, uint32_t n, bool ends, uint16_t need)
 {
-    uint32_t h = hash(s->sorted, n, ends), i;
+    uint32_t i = find_set(s, s->sorted, n, ends, need);
 
-    for (; (i = s->set_index.slot[h & s->set_index.mask]) != 0; h++) {
-        struct sl_set *x = &s->set[i];
-
-        if (x->n == n && x->ends == ends &&
-            same(s->place + x->at, s->sorted, n)) {
-            x->need = (uint16_t)sl_max(x->need, need);
-            return i;
-        }
-    }
+    if (i)
+        return i;
     if (!fit_sets(s, s->n_set + 1) || !fit_places(s, n) ||
         index_fit(s, &s->set_index, set_hash, FIRST_SET, s->n_set, NULL)) {
-        full(s);
+        fail(s, SL_ENOMEM);
         return 0;
     }
     i = s->n_set++;
@@ -219,7 +248,7 @@ static uint32_t set_of(struct sl_sets *s, uint32_t n, bool ends, uint16_t need)
 /* The frame of the callers in sorted[n]; 0 when memory is full. */
 static uint32_t frame_of(struct sl_sets *s, uint32_t n, uint32_t depth)
 {
-    uint32_t h = hash(s->sorted, n, 2), i;
+    uint32_t h = hash(s->sorted, n, 0), i;
 
     for (; (i = s->frame_index.slot[h & s->frame_index.mask]) != 0; h++)
         if (s->frame[i].n == n &&
@@ -230,7 +259,7 @@ static uint32_t frame_of(struct sl_sets *s, uint32_t n, uint32_t depth)
         !fit_places(s, n) ||
         index_fit(s, &s->frame_index, frame_hash, FIRST_FRAME, s->n_frame,
                   NULL)) {
-        full(s);
+        fail(s, SL_ENOMEM);
         return 0;
     }
     i = s->n_frame++;
@@ -245,7 +274,7 @@ static uint32_t frame_of(struct sl_sets *s, uint32_t n, uint32_t depth)
 static void open_set(struct sl_sets *s)
 {
     s->n_work = s->n_caller = 0;
-    s->need = 0;
+    s->need = s->n_visit = 0;
     s->cut = s->ends = false;
     s->stamp++;
     if (s->stamp == 0) { /* after four billion sets */
@@ -268,17 +297,24 @@ static bool is_near(struct sl_sets *s, uint32_t state, uint32_t frame)
     return true;
 }
 
+static void count(struct sl_sets *s)
+{
+    if (++s->n_visit > MAX_CLOSING)
+        fail(s, SL_EARG);
+}
+
 static void add(struct sl_sets *s, uint32_t state, uint32_t frame)
 {
     uint32_t i = s->last_stamp[state] == s->stamp ? s->last[state] : 0;
 
+    count(s);
     if (!is_near(s, state, frame))
         return;
     for (uint32_t k = i; k; k = s->prev[k - 1])
         if (s->work[k - 1].frame == frame)
             return;
     if (s->n_work == MAX_WORK) {
-        full(s);
+        fail(s, SL_EARG);
         return;
     }
     s->work[s->n_work] = (struct sl_place){frame, state};
@@ -291,10 +327,11 @@ static void add_caller(struct sl_sets *s, uint32_t rule, struct sl_place p)
 {
     uint32_t rank = s->a->rank[rule];
 
+    count(s);
     if (!is_near(s, p.state, p.frame))
         return;
     if (s->n_caller == MAX_WORK) {
-        full(s);
+        fail(s, SL_EARG);
         return;
     }
     s->caller[s->n_caller] = p;
@@ -323,7 +360,6 @@ static void visit(struct sl_sets *s, struct sl_place p, bool returns)
 {
     const struct sl_automaton *a = s->a;
 
-    s->n_visit++;
     if (p.state == SL_STATE_RETURN) {
         const struct sl_frame *f = &s->frame[p.frame];
 
@@ -367,23 +403,21 @@ static uint32_t close_set(struct sl_sets *s)
 {
     uint32_t i = 0, n = 0, n_word = s->a->n_rule / 64 + 1;
 
-    for (; i < s->n_work && !s->full; i++)
+    for (; i < s->n_work && !s->failed; i++)
         visit(s, s->work[i], true);
     for (uint32_t w = 0; w < n_word; w++) {
         while (s->pending[w]) {
             uint32_t bit = (uint32_t)__builtin_ctzll(s->pending[w]);
 
             s->pending[w] &= s->pending[w] - 1;
-            if (s->full)
+            if (s->failed)
                 continue;
             enter(s, s->a->at_rank[w * 64 + bit]);
-            for (; i < s->n_work && !s->full; i++)
+            for (; i < s->n_work && !s->failed; i++)
                 visit(s, s->work[i], false);
         }
     }
-    if (s->n_visit > MAX_VISITS)
-        full(s);
-    if (s->full)
+    if (s->failed)
         return SL_SET_DEAD;
     for (i = 0; i < s->n_work; i++)
         if (s->a->moves[s->work[i].state])
@@ -439,8 +473,8 @@ static void put_fixed(struct sl_sets *s)
     s->n_set = FIRST_SET;
     s->n_frame = FIRST_FRAME;
     for (uint32_t c = 0; c < s->a->n_class; c++) {
-        s->next[(size_t)SL_SET_DEAD * s->a->n_class + c] = SL_SET_DEAD;
-        s->next[(size_t)SL_SET_DEEP * s->a->n_class + c] = SL_SET_DEEP;
+        s->step[(size_t)SL_SET_DEAD * s->a->n_class + c].to = SL_SET_DEAD;
+        s->step[(size_t)SL_SET_DEEP * s->a->n_class + c].to = SL_SET_DEEP;
     }
 }
 
@@ -450,7 +484,9 @@ int sl_sets_init(struct sl_sets *s, const struct sl_automaton *a,
     int rc;
 
     *s = (struct sl_sets){.a = a};
-    s->max_set = (uint32_t)sl_min(MAX_SETS, MAX_NEXT / a->n_class);
+    s->max_set = (uint32_t)sl_min(MAX_SETS, MAX_STEPS / a->n_class);
+    s->max_live = s->max_set / 2;
+    s->round = 1;
     rc = take_work(s, err);
     if (!rc && (!fit_sets(s, 64) ||
                 !fit(s, &s->frame, 64, &s->cap_frame, MAX_FRAMES,
@@ -473,7 +509,7 @@ void sl_sets_deinit(struct sl_sets *s)
     sl_mem_free(s->place);
     sl_mem_free(s->set);
     sl_mem_free(s->frame);
-    sl_mem_free(s->next);
+    sl_mem_free(s->step);
     sl_mem_free(s->set_index.slot);
     sl_mem_free(s->frame_index.slot);
     sl_mem_free(s->work);
@@ -491,30 +527,55 @@ void sl_sets_deinit(struct sl_sets *s)
 
 void sl_sets_begin(struct sl_sets *s)
 {
-    s->n_visit = 0;
-    s->full = false;
+    s->cost = (struct sl_cost){0};
+    s->failed = 0;
+    sl_sets_round(s);
+}
+
+void sl_sets_round(struct sl_sets *s)
+{
+    s->round++;
+    if (s->round)
+        return;
+    for (size_t i = 0; i < (size_t)s->n_set * s->a->n_class; i++)
+        s->step[i].round = 0;
+    s->round = 1;
+}
+
+void sl_sets_pay(struct sl_sets *s, struct sl_cost c)
+{
+    /* Both summands are far below half of what the type holds. */
+    s->cost.n_visit += c.n_visit;
+    s->cost.n_live += c.n_live;
+    if (s->cost.n_visit > MAX_VISITS || s->cost.n_live > s->max_live)
+        fail(s, SL_EARG);
+}
+
+/* What the closing that has just ended took. */
+static uint32_t paid(struct sl_sets *s, uint32_t set)
+{
+    sl_sets_pay(s, (struct sl_cost){s->n_visit, set > SL_SET_LAST_DEAD});
+    return s->failed ? SL_SET_DEAD : set;
 }
 
 uint32_t sl_sets_first(struct sl_sets *s)
 {
     open_set(s);
     add(s, s->a->start[s->a->root], SL_FRAME_TEXT);
-    return close_set(s);
+    return paid(s, close_set(s));
 }
 
-uint32_t sl_sets_learn(struct sl_sets *s, uint32_t set, uint32_t class)
+static uint32_t compute(struct sl_sets *s, uint32_t set, uint32_t class)
 {
     const struct sl_automaton *a = s->a;
     uint8_t byte = a->byte_of[class];
-    uint32_t at = s->set[set].at, n = s->set[set].n, to;
+    uint32_t at = s->set[set].at, n = s->set[set].n;
 
-    if (s->full)
-        return SL_SET_DEAD;
     open_set(s);
-    for (uint32_t i = at; i < at + n; i++) {
+    for (uint32_t i = at; i < at + n && !s->failed; i++) {
         struct sl_place p = s->place[i];
 
-        s->n_visit++;
+        count(s);
         for (uint32_t k = a->first[p.state]; k < a->first[p.state + 1]; k++) {
             const struct sl_edge *e = &a->edge[k];
 
@@ -522,10 +583,27 @@ uint32_t sl_sets_learn(struct sl_sets *s, uint32_t set, uint32_t class)
                 add(s, e->to, p.frame);
         }
     }
-    to = close_set(s);
-    if (!s->full)
-        s->next[(size_t)set * a->n_class + class] = to;
-    return to;
+    return close_set(s);
+}
+
+uint32_t sl_sets_learn(struct sl_sets *s, uint32_t set, uint32_t class)
+{
+    size_t i = (size_t)set * s->a->n_class + class;
+    uint32_t to;
+
+    if (s->failed)
+        return SL_SET_DEAD;
+    if (!s->step[i].to) {
+        to = compute(s, set, class);
+        if (s->failed)
+            return SL_SET_DEAD;
+        s->step[i].to = to;
+        s->step[i].n_visit = (uint16_t)s->n_visit;
+    }
+    to = s->step[i].to;
+    s->step[i].round = s->round;
+    sl_sets_pay(s, (struct sl_cost){s->step[i].n_visit, to > SL_SET_LAST_DEAD});
+    return s->failed ? SL_SET_DEAD : to;
 }
 
 uint32_t sl_sets_token(struct sl_sets *s, uint32_t set, uint32_t token)
@@ -533,7 +611,7 @@ uint32_t sl_sets_token(struct sl_sets *s, uint32_t set, uint32_t token)
     const struct sl_automaton *a = s->a;
     uint32_t at = s->set[set].at, n = s->set[set].n;
 
-    if (s->full)
+    if (s->failed)
         return SL_SET_DEAD;
     open_set(s);
     for (uint32_t i = at; i < at + n; i++) {
@@ -543,19 +621,19 @@ uint32_t sl_sets_token(struct sl_sets *s, uint32_t set, uint32_t token)
             if (a->edge[k].kind == SL_EDGE_TOKEN && a->edge[k].arg == token)
                 add(s, a->edge[k].to, p.frame);
     }
-    return close_set(s);
+    return paid(s, close_set(s));
 }
 
 uint32_t sl_sets_return(struct sl_sets *s, uint32_t frame)
 {
     struct sl_frame f = s->frame[frame];
 
-    if (s->full)
+    if (s->failed)
         return SL_SET_DEAD;
     open_set(s);
     for (uint32_t i = 0; i < f.n; i++)
         add(s, s->place[f.at + i].state, s->place[f.at + i].frame);
-    return close_set(s);
+    return paid(s, close_set(s));
 }
 
 uint32_t sl_sets_part(struct sl_sets *s, uint32_t set, uint32_t i, uint32_t n,
@@ -572,14 +650,15 @@ uint32_t sl_sets_part(struct sl_sets *s, uint32_t set, uint32_t i, uint32_t n,
         need = (uint32_t)sl_max(need, s->a->depth[p[k].state] +
                                           s->frame[frame].depth);
     }
+    sl_sets_pay(s, (struct sl_cost){n, 1});
     out = set_of(s, n, false, (uint16_t)need);
-    return out ? out : SL_SET_DEAD;
+    return out && !s->failed ? out : SL_SET_DEAD;
 }
 
 bool sl_sets_is_crowded(const struct sl_sets *s)
 {
-    return s->full || s->n_place > MAX_PLACES / 2 ||
-           s->n_frame > MAX_FRAMES / 2 || s->n_set > s->max_set / 2;
+    return s->failed || s->n_place > KEEP_PLACES || s->n_frame > KEEP_FRAMES ||
+           s->n_set > s->max_set / 4;
 }
 
 /* What is kept, under its new numbers. */
@@ -598,7 +677,7 @@ static int copy_live(struct sl_sets *new, const struct sl_sets *s,
         }
         frame_to[f] = frame_of(new, x->n, x->depth);
     }
-    for (size_t k = 0; k < n && !new->full; k++) {
+    for (size_t k = 0; k < n && !new->failed; k++) {
         const struct sl_set *x = &s->set[*live[k]];
 
         if (*live[k] <= SL_SET_LAST_DEAD)
@@ -609,8 +688,9 @@ static int copy_live(struct sl_sets *new, const struct sl_sets *s,
         }
         (void)set_of(new, x->n, x->ends, x->need);
     }
-    return new->full ? sl_fail(err, SL_ENOMEM, "no memory is left for a grammar")
-                     : 0;
+    return new->failed
+               ? sl_fail(err, SL_ENOMEM, "no memory is left for a grammar")
+               : 0;
 }
 
 static void renumber(const struct sl_sets *new, const struct sl_sets *s,
@@ -618,20 +698,14 @@ static void renumber(const struct sl_sets *new, const struct sl_sets *s,
 {
     for (size_t k = 0; k < n; k++) {
         const struct sl_set *x = &s->set[*live[k]];
-        uint32_t h, i;
 
         if (*live[k] <= SL_SET_LAST_DEAD)
             continue;
-        for (i = 0; i < x->n; i++) {
+        for (uint32_t i = 0; i < x->n; i++) {
             new->sorted[i] = s->place[x->at + i];
             new->sorted[i].frame = frame_to[new->sorted[i].frame];
         }
-        h = hash(new->sorted, x->n, x->ends);
-        for (; (i = new->set_index.slot[h & new->set_index.mask]) != 0; h++)
-            if (new->set[i].n == x->n && new->set[i].ends == x->ends &&
-                same(new->place + new->set[i].at, new->sorted, x->n))
-                break;
-        *live[k] = i;
+        *live[k] = find_set(new, new->sorted, x->n, x->ends, x->need);
     }
 }
 

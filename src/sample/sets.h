@@ -10,8 +10,11 @@
  *     set = sl_sets_step(s, set, byte);
  *     if (set <= SL_SET_LAST_DEAD) ... no text of this shape goes on so ...
  *
- * One thread at a time. Memory grows to the limits below; then `full` is set,
- * every new step is dead, and what was being worked out is void. sl_sets_trim
+ * One thread at a time. An operation, from sl_sets_begin on, costs what it would
+ * cost if nothing were known: a step is paid for when it is first taken, whether
+ * it had to be worked out or not. So whether an operation takes too much depends
+ * on the text and the grammar alone. When it does, or memory is out, `failed` is
+ * set, every step is dead, and what was being worked out is void. sl_sets_trim
  * makes room, between operations.
  */
 #ifndef SL_SAMPLE_SETS_H
@@ -33,14 +36,27 @@ struct sl_place {
     uint32_t frame, state;
 };
 
+/* Of an operation, or of a part of it. */
+struct sl_cost {
+    uint32_t n_visit; /* places looked at */
+    uint32_t n_live;  /* steps that led to sets with places */
+};
+
 /* A list in sl_sets.place, by rising frame and state. */
 struct sl_set {
     uint32_t at, n;
     uint32_t mask;  /* for shape.c; 0 at first */
     uint32_t plain; /* for shape.c; 0 at first */
+    struct sl_cost plain_cost; /* for shape.c */
     uint16_t need;  /* depth that was looked at on the way here; above
                        SL_AUTOMATON_MAX_DEPTH: something was cut off there */
     bool ends;      /* the text may end here */
+};
+
+struct sl_step {
+    uint32_t to; /* a set; 0: not known yet */
+    uint16_t n_visit;
+    uint16_t round; /* it was last paid for in */
 };
 
 struct sl_frame {
@@ -59,7 +75,7 @@ struct sl_sets {
     struct sl_place *place;
     struct sl_set *set;     /* 0 is none; 1 and 2 are dead */
     struct sl_frame *frame;
-    uint32_t *next;         /* [n_set][n_class]; 0: not known yet */
+    struct sl_step *step;   /* [n_set][n_class] */
     uint32_t n_place, n_set, n_frame;
     uint32_t cap_place, cap_set, cap_frame, max_set;
     struct sl_index set_index, frame_index;
@@ -76,32 +92,40 @@ struct sl_sets {
     uint64_t *pending;           /* a bit per rank */
     struct sl_place *sorted;     /* a frame or a set, being made */
     uint32_t stamp;
-    uint32_t need; /* of the closing that runs */
+    uint32_t need, n_visit; /* of the closing that runs */
     bool cut, ends;
 
-    uint64_t n_visit; /* places looked at since sl_sets_begin */
-    bool full;
+    struct sl_cost cost; /* since sl_sets_begin */
+    uint32_t max_live;   /* steps to sets with places, of one operation */
+    uint16_t round;
+    int failed; /* 0, SL_EARG: it takes too much, SL_ENOMEM */
 };
 
 int sl_sets_init(struct sl_sets *s, const struct sl_automaton *a,
                  struct sl_err *err);
 void sl_sets_deinit(struct sl_sets *s);
 
-/* Before a run of steps that must not take for ever: forget what was counted. */
+/* An operation begins: a run of steps that must not take for ever. */
 void sl_sets_begin(struct sl_sets *s);
+
+/* A part of it that is paid for as if it stood alone. */
+void sl_sets_round(struct sl_sets *s);
+
+/* Pay for a part whose outcome is known. */
+void sl_sets_pay(struct sl_sets *s, struct sl_cost c);
 
 uint32_t sl_sets_first(struct sl_sets *s);
 
-/* By the bytes of a class; computes what is not known yet. */
+/* By the bytes of a class; computes what is not known yet, and pays. */
 uint32_t sl_sets_learn(struct sl_sets *s, uint32_t set, uint32_t class);
 
 static inline uint32_t sl_sets_step(struct sl_sets *s, uint32_t set,
                                     uint8_t byte)
 {
     uint32_t class = s->a->class_of[byte];
-    uint32_t to = s->next[(size_t)set * s->a->n_class + class];
+    const struct sl_step *x = &s->step[(size_t)set * s->a->n_class + class];
 
-    return to ? to : sl_sets_learn(s, set, class);
+    return x->round == s->round ? x->to : sl_sets_learn(s, set, class);
 }
 
 /* By token[i] of the automaton. */

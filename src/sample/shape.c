@@ -25,9 +25,14 @@
  * limit the mask is made by a walk from the place itself. So a mask says of
  * each token exactly what sl_matcher_allows says.
  *
- * Memory of a shape: 16 MB for the automaton, 27 MB for sets, 2 MB of masks at
- * most; a usual schema takes a tenth. When it is crowded, all but where the
- * matchers are is forgotten.
+ * A mask that takes too much work is refused. What counts as work is what making
+ * it would take if nothing were kept: what is kept is charged for as when it was
+ * made. So whether an answer is refused does not depend on others before it
+ * (decisions D2 and D4).
+ *
+ * Memory of a shape: 16 MB for the automaton, 40 MB for sets, 2 MB of masks; a
+ * usual schema takes a tenth. When it is crowded, all but where the matchers are
+ * is forgotten.
  */
 #include "sample/shape.h"
 
@@ -47,7 +52,8 @@ struct mask {
     uint32_t *out; /* [n_out] nodes where the rule can end; unknown caller */
     uint32_t n_out, cap_out;
     uint32_t need; /* depth that was looked at */
-    uint32_t cost; /* nodes that were walked */
+    uint32_t n_walked; /* nodes */
+    struct sl_cost cost;
     uint64_t used;
 };
 
@@ -60,6 +66,7 @@ struct sl_shape {
     uint64_t clock;
     uint64_t *whole;    /* the mask that was asked for last */
     uint32_t whole_set; /* its set; 0: none */
+    struct sl_cost whole_cost;
     uint32_t *path; /* [SL_TRIE_MAX_DEPTH + 1] set before the byte of a depth */
     uint32_t first; /* where an answer begins */
     struct sl_matcher *matchers;
@@ -69,7 +76,7 @@ struct sl_shape {
 struct sl_matcher {
     struct sl_shape *s;
     uint32_t set;
-    bool lost; /* there was no room or memory for a step */
+    int lost; /* a code: a step took too much, or there was no memory for it */
     struct sl_matcher *next, **back; /* of the shape's list */
 };
 
@@ -109,8 +116,8 @@ int sl_shape_open(struct sl_shape **out, const struct sl_grammar *g,
                           sizeof(*s->whole), "a mask", err);
     if (!rc) {
         s->first = sl_sets_first(&s->sets);
-        if (s->sets.full)
-            rc = sl_fail(err, SL_EARG,
+        if (s->sets.failed)
+            rc = sl_fail(err, s->sets.failed,
                          "the shape of the answer can begin in too many ways; "
                          "make it simpler");
     }
@@ -153,6 +160,26 @@ int sl_matcher_open(struct sl_matcher **out, struct sl_shape *s,
     return 0;
 }
 
+/* Make room if there is little left. Without memory to do it things go on as
+ * they are. */
+static void tidy(struct sl_shape *s)
+{
+    uint32_t **live = NULL, n = 0;
+
+    if (!sl_sets_is_crowded(&s->sets) ||
+        sl_mem_alloc(&live, s->n_matcher + 1, sizeof(*live), "a shape", NULL))
+        return;
+    live[n++] = &s->first;
+    for (struct sl_matcher *m = s->matchers; m; m = m->next)
+        live[n++] = &m->set;
+    if (!sl_sets_trim(&s->sets, live, n, NULL)) {
+        s->whole_set = 0;
+        for (int i = 0; i < N_MASK; i++)
+            s->mask[i].set = 0;
+    }
+    sl_mem_free(live);
+}
+
 void sl_matcher_stop(struct sl_matcher *m)
 {
     if (!m->back)
@@ -162,6 +189,7 @@ void sl_matcher_stop(struct sl_matcher *m)
         m->next->back = m->back;
     m->back = NULL;
     m->s->n_matcher--;
+    tidy(m->s); /* nothing of what one answer took is kept for ever */
 }
 
 void sl_matcher_close(struct sl_matcher **pm)
@@ -193,27 +221,12 @@ static void enlist(struct sl_matcher *m)
     s->n_matcher++;
 }
 
-/* Before an operation: make room if there is little left. Without memory to do
- * it things go on as they are. */
-static void begin(struct sl_matcher *mt)
+/* Before an operation. */
+static void begin(struct sl_matcher *m)
 {
-    struct sl_shape *s = mt->s;
-    uint32_t **live = NULL, n = 0;
-
-    enlist(mt);
-    sl_sets_begin(&s->sets);
-    if (!sl_sets_is_crowded(&s->sets) ||
-        sl_mem_alloc(&live, s->n_matcher + 1, sizeof(*live), "a shape", NULL))
-        return;
-    live[n++] = &s->first;
-    for (struct sl_matcher *m = s->matchers; m; m = m->next)
-        live[n++] = &m->set;
-    if (!sl_sets_trim(&s->sets, live, n, NULL)) {
-        s->whole_set = 0;
-        for (int i = 0; i < N_MASK; i++)
-            s->mask[i].set = 0;
-    }
-    sl_mem_free(live);
+    enlist(m);
+    tidy(m->s);
+    sl_sets_begin(&m->s->sets);
 }
 
 static uint32_t step_text(struct sl_shape *s, uint32_t set, const char *p,
@@ -236,10 +249,11 @@ static uint32_t step_id(struct sl_shape *s, uint32_t set, int32_t id)
     return step_text(s, set, t->text[id], t->len[id]);
 }
 
-/* Without room every step is dead. */
+/* After a failure every step is dead. */
 static bool lives(struct sl_matcher *m, uint32_t set)
 {
-    m->lost |= m->s->sets.full;
+    if (m->s->sets.failed)
+        m->lost = m->s->sets.failed;
     return set > SL_SET_LAST_DEAD;
 }
 
@@ -257,8 +271,10 @@ static bool move(struct sl_matcher *m, uint32_t set)
     return true;
 }
 
-static int too_ambiguous(struct sl_err *err)
+static int too_ambiguous(int code, struct sl_err *err)
 {
+    if (code == SL_ENOMEM)
+        return sl_fail(err, SL_ENOMEM, "no memory is left for a grammar");
     return sl_fail(err, SL_EARG,
                    "the shape of the answer is too ambiguous to say what may "
                    "follow here; make it simpler");
@@ -266,7 +282,7 @@ static int too_ambiguous(struct sl_err *err)
 
 int sl_matcher_check(const struct sl_matcher *m, struct sl_err *err)
 {
-    return m->lost ? too_ambiguous(err) : 0;
+    return m->lost ? too_ambiguous(m->lost, err) : 0;
 }
 
 bool sl_matcher_push(struct sl_matcher *m, int32_t id)
@@ -323,7 +339,7 @@ static void add_out(struct sl_shape *s, struct mask *m, uint32_t node)
         uint32_t cap = m->cap_out ? m->cap_out * 2 : 256;
 
         if (sl_mem_resize(&m->out, cap, sizeof(*m->out), "a mask", NULL)) {
-            s->sets.full = true;
+            s->sets.failed = SL_ENOMEM;
             return;
         }
         m->cap_out = cap;
@@ -347,7 +363,7 @@ static void walk(struct sl_shape *s, const struct sl_nodes *t, uint64_t *bit,
         const struct sl_set *at = &x->set[to];
 
         if (outs)
-            outs->cost++;
+            outs->n_walked++;
         if (outs && to == SL_SET_DEEP)
             outs->need = SL_AUTOMATON_MAX_DEPTH + 1;
         if (to <= SL_SET_LAST_DEAD) {
@@ -405,12 +421,10 @@ static bool form_leads(struct sl_shape *s, uint32_t set, const struct form *f,
 
 /* Where every plain character leads from `set`; SL_SET_DEAD: none of them leads
  * anywhere; 0: it depends. */
-static uint32_t plain_next(struct sl_shape *s, uint32_t set)
+static uint32_t find_plain(struct sl_shape *s, uint32_t set)
 {
     uint32_t to = sl_sets_step(&s->sets, set, ' ');
 
-    if (s->sets.set[set].plain)
-        return s->sets.set[set].plain - 1;
     if (to == SL_SET_DEEP)
         to = 0;
     for (uint32_t c = ' '; to && c < 0x80; c++)
@@ -428,9 +442,32 @@ static uint32_t plain_next(struct sl_shape *s, uint32_t set)
             if (sl_sets_step(&s->sets, set, (uint8_t)b) != SL_SET_DEAD)
                 to = 0;
     }
-    if (s->sets.full)
+    return to;
+}
+
+/* What has been spent since `before`. */
+static struct sl_cost spent(const struct sl_shape *s, struct sl_cost before)
+{
+    return (struct sl_cost){s->sets.cost.n_visit - before.n_visit,
+                            s->sets.cost.n_live - before.n_live};
+}
+
+/* The same, remembered. */
+static uint32_t plain_next(struct sl_shape *s, uint32_t set)
+{
+    struct sl_cost before = s->sets.cost;
+    uint32_t to;
+
+    if (s->sets.set[set].plain) {
+        sl_sets_pay(&s->sets, s->sets.set[set].plain_cost);
+        return s->sets.set[set].plain - 1;
+    }
+    sl_sets_round(&s->sets);
+    to = find_plain(s, set);
+    if (s->sets.failed)
         return 0;
     s->sets.set[set].plain = to + 1;
+    s->sets.set[set].plain_cost = spent(s, before);
     return to;
 }
 
@@ -474,7 +511,7 @@ static struct mask *new_mask(struct sl_shape *s, uint32_t set)
 
     for (int i = 1; i < N_MASK && m->set; i++) {
         struct mask *x = &s->mask[i];
-        bool cheap = x->cost < CHEAP, was = m->cost < CHEAP;
+        bool cheap = x->n_walked < CHEAP, was = m->n_walked < CHEAP;
 
         if (!x->set || (cheap && !was) || (cheap == was && x->used < m->used))
             m = x;
@@ -485,10 +522,33 @@ static struct mask *new_mask(struct sl_shape *s, uint32_t set)
     if (!m->bit && sl_mem_alloc(&m->bit, words, sizeof(*m->bit), "a mask", NULL))
         return NULL;
     memset(m->bit, 0, words * sizeof(*m->bit));
-    m->n_out = m->need = m->cost = 0;
+    m->n_out = m->need = m->n_walked = 0;
     m->set = set;
     s->sets.set[set].mask = (uint32_t)(m - s->mask) + 1;
     return m;
+}
+
+static struct mask *make_mask(struct sl_shape *s, uint32_t set)
+{
+    struct sl_cost before = s->sets.cost;
+    struct mask *m = new_mask(s, set);
+    const struct sl_nodes *t;
+
+    if (!m) {
+        s->sets.failed = SL_ENOMEM;
+        return NULL;
+    }
+    m->need = s->sets.set[set].need;
+    t = add_plain(s, m, set) ? &s->trie->rest : &s->trie->all;
+    m->nodes = t;
+    sl_sets_round(&s->sets);
+    walk(s, t, m->bit, m, 0, t->n, set);
+    m->cost = spent(s, before);
+    if (!s->sets.failed)
+        return m;
+    s->sets.set[set].mask = 0;
+    m->set = 0;
+    return NULL;
 }
 
 /* The mask of states whose caller is not known; NULL: too much work. */
@@ -499,23 +559,12 @@ static struct mask *any_mask(struct sl_shape *s, uint32_t set)
 
     if (set <= SL_SET_LAST_DEAD)
         return NULL;
-    if (!m) {
-        const struct sl_nodes *t;
-
-        m = new_mask(s, set);
-        if (!m)
-            return NULL;
-        m->need = s->sets.set[set].need;
-        t = add_plain(s, m, set) ? &s->trie->rest : &s->trie->all;
-        m->nodes = t;
-        walk(s, t, m->bit, m, 0, t->n, set);
-        if (s->sets.full) {
-            s->sets.set[set].mask = 0;
-            m->set = 0;
-            return NULL;
-        }
-    }
-    m->used = ++s->clock;
+    if (m)
+        sl_sets_pay(&s->sets, m->cost);
+    else
+        m = make_mask(s, set);
+    if (m)
+        m->used = ++s->clock;
     return m;
 }
 
@@ -528,22 +577,23 @@ static bool add_group(struct sl_shape *s, uint64_t *bit, uint32_t set,
     const struct sl_trie *t = s->trie;
     struct mask *m = any_mask(s, sl_sets_part(&s->sets, set, i, n, true));
 
-    if (!m)
+    if (!m || s->sets.failed)
         return false;
+    sl_sets_round(&s->sets);
     if (s->sets.frame[frame].depth + m->need > SL_AUTOMATON_MAX_DEPTH) {
         walk(s, &t->all, bit, NULL, 0, t->all.n,
              sl_sets_part(&s->sets, set, i, n, false));
-        return !s->sets.full;
+        return !s->sets.failed;
     }
     for (size_t w = 0; w < sl_mask_words(t->n_vocab); w++)
         bit[w] |= m->bit[w];
     if (frame == SL_FRAME_TEXT || m->n_out == 0)
         return true;
     after = sl_sets_return(&s->sets, frame);
-    for (uint32_t k = 0; k < m->n_out && !s->sets.full; k++)
+    for (uint32_t k = 0; k < m->n_out && !s->sets.failed; k++)
         walk(s, m->nodes, bit, NULL, m->out[k] + 1, m->nodes->end[m->out[k]],
              after);
-    return !s->sets.full;
+    return !s->sets.failed;
 }
 
 static bool fill(struct sl_shape *s, uint64_t *bit, uint32_t set)
@@ -563,7 +613,7 @@ static bool fill(struct sl_shape *s, uint64_t *bit, uint32_t set)
         if ((uint32_t)s->a->token[k] < s->trie->n_vocab &&
             sl_sets_token(&s->sets, set, k) > SL_SET_LAST_DEAD)
             set_bit(bit, s->a->token[k]);
-    return !s->sets.full;
+    return !s->sets.failed;
 }
 
 int sl_matcher_mask(struct sl_matcher *mt, const uint64_t **out,
@@ -572,13 +622,21 @@ int sl_matcher_mask(struct sl_matcher *mt, const uint64_t **out,
     struct sl_shape *s = mt->s;
 
     begin(mt);
-    if (s->whole_set != mt->set) {
+    if (s->whole_set == mt->set) {
+        sl_sets_pay(&s->sets, s->whole_cost);
+    } else {
         memset(s->whole, 0,
                sl_mask_words(s->trie->n_vocab) * sizeof(*s->whole));
         s->whole_set = fill(s, s->whole, mt->set) ? mt->set : 0;
+        s->whole_cost = s->sets.cost;
     }
     if (!s->whole_set)
-        return too_ambiguous(err);
+        return too_ambiguous(s->sets.failed, err);
     *out = s->whole;
     return 0;
+}
+
+uint64_t sl_shape_work(const struct sl_shape *s)
+{
+    return s->sets.cost.n_visit;
 }

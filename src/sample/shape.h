@@ -14,7 +14,7 @@
  *     sl_shape_close(&shape);
  *
  * What was worked out for one answer serves all others of the same shape, and
- * changes no result.
+ * changes no result, refusals among them.
  *
  * Opening and closing: any thread. What lies between, for all matchers of a
  * shape: one thread. It stops a matcher before another one may close it.
@@ -70,6 +70,10 @@ bool sl_matcher_is_done(struct sl_matcher *m); /* and nothing can follow */
 /* How many of ids[n], from the first on, could come one after the other; it
  * stays where it is. */
 uint32_t sl_matcher_n_fit(struct sl_matcher *m, const int32_t *ids, uint32_t n);
+
+/* Places that the last operation looked at, or would have if nothing had been
+ * known; an operation that looks at too many is refused. For tests. */
+uint64_t sl_shape_work(const struct sl_shape *s);
 
 /* Words of a mask. */
 static inline size_t sl_mask_words(uint32_t n_vocab)

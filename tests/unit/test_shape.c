@@ -550,6 +550,90 @@ static void too_ambiguous(void **state)
     sl_shape_close(&s);
 }
 
+/* Nor does it matter what others have found out before. */
+static void too_ambiguous_when_known(void **state)
+{
+    struct sl_shape *s = NULL;
+    struct sl_matcher *m = NULL;
+    char text[1000];
+
+    (void)state;
+    memset(text, 'a', sizeof(text));
+    text[0] = 'x';
+    assert_int_equal(open_shape(&s, WHOLE, "x(a?b?c?){1000}", NULL), 0);
+    assert_int_equal(sl_matcher_open(&m, s, NULL), 0);
+    for (size_t i = 0; i < sizeof(text); i++)
+        assert_true(sl_matcher_push_text(m, text + i, 1));
+    sl_matcher_close(&m);
+    assert_int_equal(sl_matcher_open(&m, s, NULL), 0);
+    assert_false(sl_matcher_push_text(m, text, sizeof(text)));
+    assert_int_equal(sl_matcher_check(m, NULL), SL_EARG);
+    sl_matcher_close(&m);
+    sl_shape_close(&s);
+}
+
+/* What each byte of a text and the mask before it cost; back from `last`, when
+ * masks are asked for in the other order. */
+static void costs_along(struct sl_shape *s, const char *text, size_t n,
+                        uint64_t (*cost)[2], bool back)
+{
+    struct sl_matcher *m = NULL;
+    const uint64_t *bit = NULL;
+
+    for (size_t k = 0; k < n; k++) {
+        size_t i = back ? n - 1 - k : k;
+
+        assert_int_equal(sl_matcher_open(&m, s, NULL), 0);
+        for (size_t c = 0; c < i; c++)
+            assert_true(sl_matcher_push_text(m, text + c, 1));
+        assert_int_equal(sl_matcher_mask(m, &bit, NULL), 0);
+        cost[i][0] = sl_shape_work(s);
+        assert_true(sl_matcher_push_text(m, text + i, 1));
+        cost[i][1] = sl_shape_work(s);
+        sl_matcher_close(&m);
+    }
+}
+
+/* An operation costs the same, and so is refused alike, whatever is known. */
+static void what_is_known_costs_the_same(void **state)
+{
+    static const struct {
+        enum kind kind;
+        const char *source, *text;
+    } t[] = {
+        {SCHEMA, "true",
+         "{\"name\": [1, {\"ab\":\"\\\"\xc3\xa4\xe2\x82\xac\"}, []], \"abc\":{}}"},
+        {SCHEMA,
+         "{\"properties\":{\"name\":{\"maxLength\":5,\"type\":\"string\"},"
+         "\"n\":{\"enum\":[12,123,\"ab\"]}},\"required\":[\"name\"]}",
+         "{\"name\":\"abc\xc3\xa4\",\"n\":123}"},
+        {SCHEMA, "{\"items\":{\"$ref\":\"#\"}}", /* near the limit on depth */
+         "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["
+         "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["},
+        {GBNF, "root ::= \"[\" root* \"]\" | \"a\" root \"b\" | [a-c]+",
+         "[[a[abc]b][][c]]"},
+        {WHOLE, "(a?b?c?){300}", "abcabcaabbccabc"},
+    };
+    static uint64_t cost[3][200][2];
+
+    (void)state;
+    for (size_t i = 0; i < SL_COUNTOF(t); i++) {
+        size_t n = sl_min(strlen(t[i].text), 116);
+        struct sl_shape *s = NULL, *x = NULL;
+
+        assert_int_equal(open_shape(&s, t[i].kind, t[i].source, NULL), 0);
+        assert_int_equal(open_shape(&x, t[i].kind, t[i].source, NULL), 0);
+        costs_along(s, t[i].text, n, cost[0], false);
+        costs_along(s, t[i].text, n, cost[1], false);
+        costs_along(x, t[i].text, n, cost[2], true);
+        assert_true(cost[0][0][0] > 0);
+        assert_memory_equal(cost[0], cost[1], n * sizeof(cost[0][0]));
+        assert_memory_equal(cost[0], cost[2], n * sizeof(cost[0][0]));
+        sl_shape_close(&s);
+        sl_shape_close(&x);
+    }
+}
+
 /* The mask says of every token what pushing it says. */
 static void check_mask(struct sl_matcher *m)
 {
@@ -847,6 +931,8 @@ int main(void)
         cmocka_unit_test(long_lists),
         cmocka_unit_test(another_root),
         cmocka_unit_test(too_ambiguous),
+        cmocka_unit_test(too_ambiguous_when_known),
+        cmocka_unit_test(what_is_known_costs_the_same),
         cmocka_unit_test(masks),
         cmocka_unit_test(depth_has_no_dead_end),
         cmocka_unit_test(calls),
