@@ -132,6 +132,9 @@ static void get_memory(struct sl_machine *m, char *text)
     m->free_bytes = sl_machine_free_bytes();
     if (slurp(text, MAX_PROC, "/sys/fs/cgroup/memory.max"))
         m->limit_bytes = number(text, strlen(text)); /* "max" is none */
+    if (slurp(text, MAX_PROC,
+              "/sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages"))
+        m->n_huge_1g = number(text, strspn(text, "0123456789"));
     if (slurp(text, MAX_PROC, "/sys/kernel/mm/transparent_hugepage/enabled")) {
         v = strchr(text, '[');
         e = v ? strchr(v, ']') : NULL;

@@ -18,6 +18,7 @@ struct sl_machine {
     uint64_t mem_bytes;   /* of the machine */
     uint64_t free_bytes;  /* that a new process can have */
     uint64_t limit_bytes; /* of this process's group; 0: none */
+    uint64_t n_huge_1g;   /* huge pages of 1 GiB that were reserved */
     char huge[64]; /* transparent huge pages: "always", "madvise", "never" */
 };
 

@@ -235,6 +235,10 @@ enum sl_opt_type {
       "Sequences that may wait beside those that run; more get 503.")          \
     X(DRAIN_TIMEOUT, INT, SL_VERB_SERVE, "drain-timeout", "", "SECONDS", 0,    \
       3600, "30", "How long running requests may go on after SIGTERM.")        \
+    X(READY_TIMEOUT, INT, SL_VERB_SERVE, "ready-timeout", "", "SECONDS", 1,     \
+      1 << 20, "14400",                                                        \
+      "How long loading may take, with the packing of weights; then the "      \
+      "server ends.")                                                          \
     X(SSL_CERTFILE, TEXT, SL_VERB_SERVE, "ssl-certfile", "", "FILE", 0, 0, "", \
       "PEM certificate with its chain; makes the server speak HTTPS.")         \
     X(SSL_KEYFILE, TEXT, SL_VERB_SERVE, "ssl-keyfile", "", "FILE", 0, 0, "",   \

@@ -624,6 +624,21 @@ static int check_rows(struct sl_walk *w, const struct sl_manifest *m,
     return 0;
 }
 
+/* Values that nobody reads are refused. */
+static int check_sampling(struct sl_walk *w, const struct sl_manifest *m)
+{
+    const json_t *s = get(m, "sampling");
+    const char *from = json_string_value(json_object_get(s, "source"));
+
+    sl_walk_back(w, 0);
+    sl_walk_key(w, "sampling");
+    if (from && !strcmp(from, "generation_config") && json_object_size(s) > 1)
+        return sl_walk_fail(w, "has values and takes them from the "
+                               "generation_config; say \"bundle\", or leave "
+                               "them away");
+    return 0;
+}
+
 static int check_ties(struct sl_walk *w, const struct sl_manifest *m)
 {
     int rc;
@@ -631,6 +646,8 @@ static int check_ties(struct sl_walk *w, const struct sl_manifest *m)
     sl_walk_back(w, 0);
     sl_walk_key(w, "weights");
     rc = check_weights(w, get(m, "weights"));
+    if (!rc)
+        rc = check_sampling(w, m);
     if (!rc)
         rc = check_profiles(w, m);
     if (!rc)

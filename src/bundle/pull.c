@@ -14,7 +14,8 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "base/num.h"
+#include "bundle/needs.h"
+#include "bundle/setting.h"
 
 #define N_PARALLEL 4
 #define MARGIN_MAX ((uint64_t)1 << 30) /* 2 % or this stays free */
@@ -348,7 +349,9 @@ static int choose_gguf(bool *keep, char file[SL_NAME_PATH + 1],
         if (!ends_with(path, ".gguf") || is_later_shard(path) ||
             has_word(path, "mmproj"))
             continue;
-        n_all++;
+        /* The only one needs no name. */
+        if (n_all++ == 0 && !pick)
+            at = i;
         if (names.len < 500)
             sl_buf_fmt(&names, "%s%.150s", names.len ? ", " : "", path);
         if (pick && (!strcmp(path, pick) || has_word(path, pick))) {
@@ -359,7 +362,7 @@ static int choose_gguf(bool *keep, char file[SL_NAME_PATH + 1],
                 n = 1;
         }
     }
-    if (n == 1) {
+    if (n == 1 || (!pick && n_all == 1)) {
         sl_buf_deinit(&names);
         snprintf(file, SL_NAME_PATH + 1, "%s", l->file[at].path);
         for (size_t i = 0; i < l->n; i++)
@@ -551,38 +554,50 @@ static int pull_listed(struct pull *p, char dir[SL_TREE_PATH],
     return sl_wrap(err, rc, "the weights '%s'", repo);
 }
 
-/* The drafter that a profile asks for, when it is a repository of its own. */
-static const json_t *drafter_of(const struct sl_manifest *m,
-                                const json_t *profile)
+/* Weights without a config.json are one GGUF model; `file` is its first part,
+ * "" otherwise. */
+static int find_gguf(char file[SL_NAME_PATH + 1], const json_t *weights,
+                     struct sl_err *err)
 {
-    const char *id = json_string_value(
-        json_object_get(json_object_get(profile, "spec"), "draft_model"));
-    json_t *d;
-    size_t i;
+    struct sl_hub_list l = {.n = 0};
+    bool *keep = NULL;
+    int rc = listed(&l, weights, err);
 
-    json_array_foreach(json_object_get(m->json, "drafters"), i, d)
-    {
-        if (id && json_object_get(d, "repo") &&
-            !strcmp(json_string_value(json_object_get(d, "id")), id))
-            return d;
+    file[0] = 0;
+    if (!rc && !sl_hub_list_find(&l, "config.json")) {
+        rc = sl_mem_alloc(&keep, l.n, sizeof(*keep), "a plan", err);
+        if (!rc)
+            rc = sl_pull_choose(
+                keep, file, &l,
+                json_string_value(json_object_get(weights, "repo")), "", err);
     }
-    return NULL;
+    sl_mem_free(keep);
+    sl_hub_list_deinit(&l);
+    return rc;
 }
 
 static int pull_weights(struct pull *p, struct sl_ready *r, struct sl_err *err)
 {
-    const json_t *w = json_object_get(r->manifest.json, "weights"), *d;
+    const json_t *w = json_object_get(r->manifest.json, "weights"), *d = NULL;
+    const char *name = NULL;
     json_t *profile = NULL;
-    int rc = sl_manifest_profile(&profile, &r->manifest, p->o->profile, err);
+    int rc = sl_manifest_profile_name(&name, &r->manifest, p->o->profile, err);
 
-    if (rc)
+    if (!rc)
+        rc = sl_manifest_profile(&profile, &r->manifest, name, err);
+    if (!rc)
+        rc = sl_setting_drafter(&d, r->manifest.json, profile, name, err);
+    if (rc) {
+        json_decref(profile);
         return rc;
+    }
     snprintf(r->repo, sizeof(r->repo), "%s",
              json_string_value(json_object_get(w, "repo")));
     snprintf(r->sha, sizeof(r->sha), "%s",
              json_string_value(json_object_get(w, "revision")));
     rc = pull_listed(p, r->dir, w, true, err);
-    d = drafter_of(&r->manifest, profile);
+    if (!rc)
+        rc = find_gguf(r->file, w, err);
     if (!rc && d)
         rc = pull_listed(p, r->drafter, d, false, err);
     json_decref(profile);
@@ -613,42 +628,6 @@ static int check_set(const struct sl_manifest *m, const struct sl_hub_list *l,
                          repo, l->file[i].path);
     sl_hub_list_deinit(&want);
     return rc;
-}
-
-/* "1.2.3" -> a number to compare; -1 when it is none. */
-static int64_t version(const char *s)
-{
-    int64_t v = 0, part;
-
-    for (int i = 0; i < 3; i++) {
-        size_t n = strspn(s, "0123456789");
-
-        if (n == 0 || n > 6 || sl_num_i64(&part, s, n, 0, 999999, "", NULL))
-            return i > 0 && !*s ? v << (20 * (3 - i)) : -1;
-        v = (v << 20) + part;
-        s += n;
-        s += *s == '.';
-    }
-    return v;
-}
-
-int sl_pull_engine(const struct sl_manifest *m, struct sl_err *err)
-{
-    const char *min = sl_manifest_str(m, "engine", "min_version");
-    const char *max = sl_manifest_str(m, "engine", "max_version");
-
-    if (min && version(SL_VERSION) < version(min))
-        return sl_fail(err, SL_EUNSUP,
-                       "the bundle needs version %s and this is " SL_VERSION
-                       "; update sluice",
-                       min);
-    if (max && version(SL_VERSION) >= version(max))
-        return sl_fail(
-            err, SL_EUNSUP,
-            "the bundle is for versions before %s and this is " SL_VERSION
-            "; look for a newer one",
-            max);
-    return 0;
 }
 
 /* A digest was asked for, and there is no manifest that could have it. */
@@ -706,7 +685,7 @@ static int check_manifest(struct pull *p, struct sl_ready *r,
                  t->repo, repo);
         note(p, text);
     }
-    return sl_pull_engine(&r->manifest, err);
+    return sl_needs_program(&r->manifest, err);
 }
 
 /* The manifest alone. */
@@ -1011,7 +990,7 @@ static int local_bundle(struct pull *p, struct sl_ready *r,
     if (!rc)
         rc = sl_install_verify(i, &r->manifest, true, err);
     if (!rc)
-        rc = sl_pull_engine(&r->manifest, err);
+        rc = sl_needs_program(&r->manifest, err);
     if (!rc && p->o->weights)
         rc = pull_weights(p, r, err);
     return rc;

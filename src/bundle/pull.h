@@ -89,9 +89,6 @@ void sl_ready_deinit(struct sl_ready *r);
 int sl_pull_manifest(struct sl_manifest *out, const struct sl_target *t,
                      const struct sl_pull_opts *o, struct sl_err *err);
 
-/* Does the version of this program satisfy the manifest's `engine`? */
-int sl_pull_engine(const struct sl_manifest *m, struct sl_err *err);
-
 /* Which files of a repository make a checkpoint, or with `pick` a GGUF model:
  * indices of `list` set in keep[n]. SL_EUNSUP says what there is instead. */
 int sl_pull_choose(bool *keep, char file[SL_NAME_PATH + 1],

@@ -10,7 +10,6 @@
  */
 #include "bundle/setting.h"
 
-#include "base/machine.h"
 #include "bundle/name.h"
 
 #define MAX_UNITS 1024 /* sockets, nodes or core sets; chosen, not measured */
@@ -21,7 +20,7 @@
  * and what the model is. */
 static const char not_yours[] =
     "model|chat-template|override-generation-config|profile|update|force|"
-    "offline|cache-dir|token-file|log-level|help|json";
+    "offline|cache-dir|token-file|packed-dir|draft-model|log-level|help|json";
 
 static const struct later {
     const char *group, *key;
@@ -134,6 +133,34 @@ static int check_later(struct sl_walk *w, const struct later *l,
     return rc;
 }
 
+/* The option takes a ladder as text: [[1, 8], [4, 2]] is "1:8,4:2". NULL without
+ * memory; the caller ends it. */
+static json_t *as_text(const json_t *ladder)
+{
+    struct sl_buf b;
+    json_t *rung, *out;
+    size_t i;
+
+    sl_buf_init(&b, 4096);
+    json_array_foreach(ladder, i, rung)
+    {
+        sl_buf_fmt(&b, "%s%lld:%lld", i ? "," : "",
+                   (long long)json_integer_value(json_array_get(rung, 0)),
+                   (long long)json_integer_value(json_array_get(rung, 1)));
+    }
+    out = sl_buf_check(&b, "a ladder", NULL) ? NULL : json_string(b.p);
+    sl_buf_deinit(&b);
+    return out;
+}
+
+/* What the option is given for the value of a profile; ended by the caller. */
+static json_t *option_value(const char *key, const json_t *v)
+{
+    if (!strcmp(key, "spec_ladder") && json_is_array(v))
+        return as_text(v);
+    return json_incref((json_t *)(uintptr_t)v);
+}
+
 /* Options that a group may set. */
 static int find_option(const char *group, const char *key)
 {
@@ -149,7 +176,7 @@ static int find_option(const char *group, const char *key)
 
 static int as_option(const char *key, const json_t *v, struct sl_err *err)
 {
-    json_t *obj = json_pack("{s:O}", key, (json_t *)(uintptr_t)v);
+    json_t *obj = json_pack("{s:o}", key, option_value(key, v));
     struct sl_opts o;
     int rc;
 
@@ -166,8 +193,12 @@ static int check_setting(struct sl_walk *w, const char *group, const char *key,
     const struct later *l = find_later(group, key);
     struct sl_err err = {.code = SL_OK};
     const char *why;
-    int rc;
+    int rc = 0;
 
+    if (!strcmp(group, "spec") && !strcmp(key, "spec_ladder"))
+        rc = ladder(w, v);
+    if (rc)
+        return rc;
     if (find_option(group, key) < 0 && !l)
         return sl_walk_fail(w,
                             "is no setting of '%s'; 'sluice serve --help' "
@@ -318,9 +349,12 @@ static int add_setting(json_t *flat, const char *group, const char *key,
     const struct later *l = find_later(group, key);
     struct sl_err why = {.code = SL_OK};
 
+    /* The folder it was fetched to is filled in by who opens the model. */
+    if (!strcmp(group, "spec") && !strcmp(key, "draft_model"))
+        return 0;
     if (find_option(group, key) >= 0) {
         if (!as_option(key, v, &why))
-            return json_object_set(flat, key, v)
+            return json_object_set_new(flat, key, option_value(key, v))
                        ? sl_fail(err, SL_ENOMEM, "no memory is left")
                        : 0;
     } else if (is_always(l, v)) {
@@ -377,12 +411,19 @@ static int add_env(json_t *flat, const json_t *env, unsigned verb,
     return 0;
 }
 
-static int add_drain(json_t *flat, const json_t *profile)
+static int add_timeouts(json_t *flat, const json_t *profile)
 {
-    json_t *s =
-        json_object_get(json_object_get(profile, "timeouts"), "drain_s");
+    static const char *const key[][2] = {{"drain_s", "drain_timeout"},
+                                         {"ready_s", "ready_timeout"}};
+    const json_t *all = json_object_get(profile, "timeouts");
+    int bad = 0;
 
-    return s ? json_object_set(flat, "drain_timeout", s) : 0;
+    for (size_t i = 0; i < SL_COUNTOF(key); i++) {
+        json_t *s = json_object_get(all, key[i][0]);
+
+        bad |= s && json_object_set(flat, key[i][1], s);
+    }
+    return bad;
 }
 
 int sl_setting_apply(json_t **flat, struct sl_opts *o, const json_t *profile,
@@ -420,7 +461,7 @@ int sl_setting_apply(json_t **flat, struct sl_opts *o, const json_t *profile,
     }
     if (!rc)
         rc = add_env(all, json_object_get(profile, "env"), o->verb, name, err);
-    if (!rc && o->verb == SL_VERB_SERVE && add_drain(all, profile))
+    if (!rc && o->verb == SL_VERB_SERVE && add_timeouts(all, profile))
         rc = sl_fail(err, SL_ENOMEM, "no memory is left");
     if (!rc)
         rc = sl_opts_profile(o, all, err);
@@ -432,86 +473,38 @@ int sl_setting_apply(json_t **flat, struct sl_opts *o, const json_t *profile,
     return 0;
 }
 
-/* ----------------------------------------------------------- requires */
+/* --------------------------------------------------------------- drafter */
 
-static uint64_t need(const json_t *req, const char *key)
+int sl_setting_drafter(const json_t **out, const json_t *manifest,
+                       const json_t *profile, const char *name,
+                       struct sl_err *err)
 {
-    return (uint64_t)json_integer_value(json_object_get(req, key));
-}
-
-static bool has_word(const char *list, const char *word)
-{
-    size_t n = strlen(word);
-
-    for (const char *p = strstr(list, word); p; p = strstr(p + 1, word))
-        if ((p == list || p[-1] == ' ') && (p[n] == 0 || p[n] == ' '))
-            return true;
-    return false;
-}
-
-static int check_kind(const json_t *req, const struct sl_machine *m,
-                      const char *name, struct sl_err *err)
-{
-    const json_t *list = json_object_get(req, "backend"), *v;
-    bool ok = !list;
+    const json_t *spec = json_object_get(profile, "spec");
+    const char *id = json_string_value(json_object_get(spec, "draft_model"));
+    const char *who = json_string_value(json_object_get(spec, "speculate"));
+    const char *by = json_string_value(json_object_get(spec, "drafter"));
+    json_t *d;
     size_t i;
 
-    json_array_foreach(list, i, v)
+    *out = NULL;
+    if (!id || (who && !strcmp(who, "off")) ||
+        (by && sl_shape_is_word("mtp|ngram|none", by)))
+        return 0;
+    json_array_foreach(json_object_get(manifest, "drafters"), i, d)
     {
-        ok |= !strcmp(json_string_value(v), "cpu");
+        const char *role = json_string_value(json_object_get(d, "role"));
+
+        if (!strcmp(json_string_value(json_object_get(d, "id")), id) &&
+            json_object_get(d, "repo")) {
+            if (strcmp(role, "dflash"))
+                return sl_fail(err, SL_EUNSUP,
+                               "profile '%s' drafts with '%s', a head in a "
+                               "repository of its own, and this version takes "
+                               "only block drafters from there; choose another "
+                               "--profile",
+                               name, id);
+            *out = d;
+        }
     }
-    if (!ok)
-        return sl_fail(err, SL_EUNSUP,
-                       "profile '%s' needs another kind of machine than a "
-                       "processor; choose another --profile",
-                       name);
-    list = json_object_get(req, "isa_any");
-    ok = json_array_size(list) == 0;
-    json_array_foreach(list, i, v)
-    {
-        const char *want = json_string_value(v);
-
-        /* Linux calls "neon_i8mm" of a manifest "i8mm". */
-        ok |= has_word(m->isa, strncmp(want, "neon_", 5) ? want : want + 5);
-    }
-    if (!ok)
-        return sl_fail(err, SL_EUNSUP,
-                       "profile '%s' needs one of the instruction sets that "
-                       "its manifest lists, and this machine has: %s",
-                       name, m->isa);
-    return 0;
-}
-
-int sl_setting_requires(const json_t *profile, const char *name, bool force,
-                        struct sl_err *err)
-{
-    const json_t *req = json_object_get(profile, "requires");
-    uint64_t units, bytes;
-    struct sl_machine m;
-    int rc = sl_machine_get(&m, err);
-
-    if (!rc)
-        rc = check_kind(req, &m, name, err);
-    if (rc || force)
-        return rc;
-    units = need(req, "units");
-    if (units > sl_max(m.n_node, 1))
-        return sl_fail(err, SL_EUNSUP,
-                       "profile '%s' needs %llu memory nodes and this machine "
-                       "has %u; choose another --profile or say --force",
-                       name, (unsigned long long)units, m.n_node);
-    if (need(req, "cores") > m.n_core)
-        return sl_fail(err, SL_EUNSUP,
-                       "profile '%s' needs %llu cores and this machine has %u; "
-                       "choose another --profile or say --force",
-                       name, (unsigned long long)need(req, "cores"), m.n_core);
-    bytes = sl_max(need(req, "host_memory_bytes"),
-                   need(req, "unit_memory_bytes") * sl_max(units, 1));
-    if (bytes > m.mem_bytes)
-        return sl_fail(err, SL_EUNSUP,
-                       "profile '%s' needs %.1f GiB of memory and this machine "
-                       "has %.1f; choose another --profile or say --force",
-                       name, (double)bytes / 0x1p30,
-                       (double)m.mem_bytes / 0x1p30);
     return 0;
 }

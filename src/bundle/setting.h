@@ -20,9 +20,12 @@ extern const struct sl_shape sl_setting_shape[];
 int sl_setting_apply(json_t **flat, struct sl_opts *o, const json_t *profile,
                      const char *name, struct sl_err *err);
 
-/* Does this machine have what the profile requires? SL_EUNSUP with what is
- * missing. `force` lets counts and memory pass, never the rest. */
-int sl_setting_requires(const json_t *profile, const char *name, bool force,
-                        struct sl_err *err);
+/* The drafter that the merged profile asks for when it lies in a repository of
+ * its own: an entry of the manifest's `drafters`, borrowed; NULL for none. Its
+ * folder becomes the option --draft-model. SL_EUNSUP when it is of a kind that
+ * this version cannot take. */
+int sl_setting_drafter(const json_t **out, const json_t *manifest,
+                       const json_t *profile, const char *name,
+                       struct sl_err *err);
 
 #endif

@@ -3,6 +3,7 @@
 #include "cli/verb.h"
 
 #include "base/mem.h"
+#include "bundle/needs.h"
 #include "bundle/setting.h"
 
 #define MAX_RECEIPT ((size_t)64 << 20)
@@ -69,12 +70,12 @@ static const char *can_serve(const struct sl_manifest *m)
     struct sl_opts o;
     bool ok;
 
-    if (m->tool || sl_pull_engine(m, NULL) ||
+    if (m->tool || sl_needs_program(m, NULL) ||
         sl_manifest_profile_name(&name, m, NULL, NULL) ||
         sl_manifest_profile(&p, m, name, NULL))
         return "no";
     sl_opts_init(&o, SL_VERB_SERVE);
-    ok = !sl_setting_requires(p, name, false, NULL) &&
+    ok = !sl_needs_machine(p, name, false, NULL, NULL) &&
          !sl_setting_apply(&flat, &o, p, name, NULL);
     json_decref(flat);
     json_decref(p);

@@ -76,8 +76,7 @@ void sl_cli_engine_opts(struct sl_engine_opts *eo, const struct sl_opts *o)
     eo->sampling = v[SL_OPT_OVERRIDE_GENERATION_CONFIG].s;
 }
 
-/* Where packed weights are kept; "" when the user has no such place. */
-static void packed_dir(char out[SL_CLI_PATH], const struct sl_opts *o)
+void sl_cli_packed_dir(char out[SL_CLI_PATH], const struct sl_opts *o)
 {
     const char *dir = o->value[SL_OPT_PACKED_DIR].s;
     const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -108,7 +107,7 @@ int sl_cli_open(struct sl_engine **out, double *load_s, const struct sl_opts *o,
     snprintf(what, sizeof(what), "loading %.50s",
              path + (strlen(path) > 50 ? strlen(path) - 50 : 0));
     sl_cli_engine_opts(&eo, o);
-    packed_dir(dir, o);
+    sl_cli_packed_dir(dir, o);
     eo.cache_dir = *dir ? dir : NULL;
     sl_progress_init(&p, what);
     eo.progress = sl_progress_step;

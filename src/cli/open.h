@@ -3,6 +3,7 @@
 #define SL_CLI_OPEN_H
 
 #include "base/option.h"
+#include "cli/verb.h"
 #include "sluice/sluice.h"
 
 /* The engine options that were given, for the library. */
@@ -12,5 +13,8 @@ void sl_cli_engine_opts(struct sl_engine_opts *eo, const struct sl_opts *o);
  * progress bar on standard error. *load_s is how long it took. */
 int sl_cli_open(struct sl_engine **out, double *load_s,
                 const struct sl_opts *o, const char *path, struct sl_err *err);
+
+/* Where packed weights are kept; "" when the user has no such place. */
+void sl_cli_packed_dir(char out[SL_CLI_PATH], const struct sl_opts *o);
 
 #endif

@@ -2,6 +2,7 @@
 #include "cli/ready.h"
 #include "cli/verb.h"
 
+#include "bundle/needs.h"
 #include "bundle/setting.h"
 
 #define MAX_TEXT ((size_t)1 << 20)
@@ -11,15 +12,18 @@ static void judge(char *out, size_t cap, const struct sl_manifest *m,
                   const json_t *profile, const char *name)
 {
     struct sl_err why = {.code = SL_OK};
+    const json_t *drafter;
     struct sl_opts o;
     json_t *flat = NULL;
-    int rc = sl_pull_engine(m, &why);
+    int rc = sl_needs_program(m, &why);
 
     sl_opts_init(&o, SL_VERB_SERVE);
     if (!rc)
         rc = sl_setting_apply(&flat, &o, profile, name, &why);
     if (!rc)
-        rc = sl_setting_requires(profile, name, false, &why);
+        rc = sl_setting_drafter(&drafter, m->json, profile, name, &why);
+    if (!rc)
+        rc = sl_needs_machine(profile, name, false, NULL, &why);
     json_decref(flat);
     snprintf(out, cap, "%s", rc ? why.msg : "");
 }

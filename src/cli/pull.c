@@ -3,22 +3,28 @@
 #include "cli/verb.h"
 
 #include "base/term.h"
-#include "bundle/setting.h"
+#include "bundle/needs.h"
+#include "cli/open.h"
 
 /* What a bundle would need of this machine: a warning here, refused by 'serve'.
  */
 static void warn_requires(const struct sl_opts *o, const struct sl_ready *r)
 {
     const char *name;
+    char packed[SL_CLI_PATH], text[300];
     json_t *p = NULL;
     struct sl_err why;
 
+    sl_cli_packed_dir(packed, o);
     if (sl_manifest_profile_name(&name, &r->manifest,
                                  o->value[SL_OPT_PROFILE].s, NULL) ||
         sl_manifest_profile(&p, &r->manifest, name, NULL))
         return;
-    if (sl_setting_requires(p, name, false, &why))
+    if (sl_needs_machine(p, name, false, packed, &why))
         sl_note("sluice: warning: %s\n", why.msg);
+    sl_needs_advice(text, sizeof(text), p, name);
+    if (*text)
+        sl_note("sluice: %s\n", text);
     json_decref(p);
 }
 

@@ -6,7 +6,9 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/term.h"
+#include "bundle/needs.h"
 #include "bundle/setting.h"
+#include "cli/open.h"
 #include "cli/verb.h"
 #include "sluice/sluice.h"
 
@@ -177,6 +179,44 @@ static int add_capabilities(struct sl_cli_ready *r, struct sl_opts *o,
                          : rc;
 }
 
+/* The drafter that was fetched becomes --draft-model, unless somebody who ranks
+ * higher wants no block drafter. */
+static int add_drafter(struct sl_cli_ready *r, const struct sl_opts *o,
+                       struct sl_err *err)
+{
+    static const bool may_flash[] = {true, false, false, true, false};
+    enum { SPECULATE_OFF = 1 };
+
+    if (!*r->hub.drafter || o->value[SL_OPT_SPECULATE].i == SPECULATE_OFF ||
+        !may_flash[o->value[SL_OPT_DRAFTER].i])
+        return 0;
+    return json_object_set_new(r->flat, "draft_model",
+                               json_string(r->hub.drafter))
+               ? sl_fail(err, SL_ENOMEM, "no memory is left")
+               : 0;
+}
+
+/* What this machine and these weights must have, and what would help. */
+static int check_needs(struct sl_cli_ready *r, const struct sl_opts *o,
+                       struct sl_err *err)
+{
+    char packed[SL_CLI_PATH], text[300];
+    int rc;
+
+    sl_cli_packed_dir(packed, o);
+    rc = sl_needs_machine(r->profile, r->profile_name,
+                          o->value[SL_OPT_FORCE].i, packed, err);
+    if (!rc)
+        rc = sl_needs_checkpoint(&r->hub.manifest, r->profile_name, r->hub.dir,
+                                 err);
+    if (rc)
+        return rc;
+    sl_needs_advice(text, sizeof(text), r->profile, r->profile_name);
+    if (*text)
+        sl_note("sluice: %s\n", text);
+    return 0;
+}
+
 /* Sampling that the bundle recommends where a request is silent. */
 static int add_sampling(struct sl_cli_ready *r, struct sl_err *err)
 {
@@ -232,8 +272,9 @@ static int apply_bundle(struct sl_cli_ready *r, struct sl_opts *o,
     if (!rc)
         rc = sl_setting_apply(&r->flat, o, r->profile, r->profile_name, err);
     if (!rc)
-        rc = sl_setting_requires(r->profile, r->profile_name,
-                                 o->value[SL_OPT_FORCE].i, err);
+        rc = check_needs(r, o, err);
+    if (!rc)
+        rc = add_drafter(r, o, err);
     if (!rc)
         rc = add_sampling(r, err);
     if (!rc)
@@ -283,6 +324,11 @@ static int get_from_hub(struct sl_cli_ready *r, struct sl_opts *o,
     if (rc)
         return rc;
     r->from_hub = true;
+    if (!r->hub.has_bundle && o->value[SL_OPT_FORCE].from == SL_FROM_LINE)
+        return sl_fail(err, SL_EARG,
+                       "--force is for what a bundle requires, and '%.200s' is "
+                       "no bundle; leave it away",
+                       name);
     snprintf(r->names, sizeof(r->names), "%s", r->hub.repo);
     if (*r->hub.file)
         rc = sl_path_join(r->path, sizeof(r->path), r->hub.dir, r->hub.file,
@@ -298,8 +344,16 @@ static int get_from_hub(struct sl_cli_ready *r, struct sl_opts *o,
 static int get_local(struct sl_cli_ready *r, const struct sl_opts *o,
                      const char *name, struct sl_err *err)
 {
+    static const enum sl_opt_id no[] = {SL_OPT_UPDATE, SL_OPT_FORCE};
     const char *profile = o->value[SL_OPT_PROFILE].s;
     int rc = sl_places_local(&r->places, environ, err);
+
+    for (size_t i = 0; !rc && i < SL_COUNTOF(no); i++)
+        if (o->value[no[i]].from == SL_FROM_LINE)
+            rc = sl_fail(err, SL_EARG,
+                         "--%s is for what comes from a hub, and '%.200s' lies "
+                         "here; leave it away",
+                         sl_opt_get(no[i])->name, name);
 
     if (!rc && profile)
         rc = sl_fail(err, SL_EARG,

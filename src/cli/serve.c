@@ -54,6 +54,16 @@ static void ready(void *ctx, const struct sl_engine *e)
     sl_process_ready();
 }
 
+static void late(void *ctx)
+{
+    struct serve *s = ctx;
+
+    sl_note("sluice: the model was not ready within %lld s; give it longer with "
+            "--ready-timeout\n",
+            (long long)s->o.value[SL_OPT_READY_TIMEOUT].i);
+    sl_instance_drop(&s->me, &s->r.places);
+}
+
 /* What exactly is served, for whoever reads the log later. */
 static void say_what(const struct serve *s)
 {
@@ -66,6 +76,8 @@ static void say_what(const struct serve *s)
                 h->install.name, h->install.repo, h->install.sha,
                 h->manifest.digest, s->r.profile_name);
     sl_note("sluice: weights %s@%s\n", h->repo, h->sha);
+    if (s->o.value[SL_OPT_DRAFT_MODEL].s)
+        sl_note("sluice: drafter %s\n", s->o.value[SL_OPT_DRAFT_MODEL].s);
 }
 
 static void describe(struct serve *s)
@@ -172,6 +184,8 @@ static int fill(struct serve *s, struct sl_server_opts *so, struct sl_err *err)
         .max_seqs = (uint32_t)v[SL_OPT_MAX_NUM_SEQS].i,
         .max_queued = (uint32_t)v[SL_OPT_MAX_NUM_QUEUED_REQS].i,
         .drain_ms = (uint32_t)v[SL_OPT_DRAIN_TIMEOUT].i * 1000,
+        .ready_s = (uint32_t)v[SL_OPT_READY_TIMEOUT].i,
+        .late = late,
         .tls_cert = v[SL_OPT_SSL_CERTFILE].s,
         .tls_key = v[SL_OPT_SSL_KEYFILE].s,
         .tool_parser = parser[v[SL_OPT_TOOL_CALL_PARSER].i],

@@ -10,6 +10,7 @@
 #include <utf8proc.h>
 
 #include "base/log.h"
+#include "bundle/needs.h"
 
 #define STRING(x) #x
 #define TEXT(x) STRING(x)
@@ -50,15 +51,21 @@ static void pcre2_version(char *out, size_t cap)
 static json_t *describe(void)
 {
     char hwloc[32], pcre2[64];
+    json_t *features = json_object();
 
     hwloc_version(hwloc, sizeof(hwloc));
     pcre2_version(pcre2, sizeof(pcre2));
+    for (size_t i = 0; sl_needs_features[i]; i++)
+        json_object_set_new(features, sl_needs_features[i], json_true());
+    json_object_set_new(features, "mpi", json_false());
+    json_object_set_new(features, "ucx", json_false());
     return json_pack(
-        "{s:s, s:s, s:s, s:s, s:{s:s, s:s, s:s, s:s, s:s}, s:{s:b, s:b}}",
+        "{s:s, s:s, s:s, s:s, s:{s:s, s:s, s:s, s:s, s:s}, s:s, s:o}",
         "version", SL_VERSION, "compiler", COMPILER, "machine", MACHINE,
         "flags", SL_FLAGS, "libraries", "jansson", jansson_version_str(),
         "pcre2", pcre2, "utf8proc", utf8proc_version(), "hwloc", hwloc,
-        "libedit", EDIT_VERSION, "features", "mpi", 0, "ucx", 0);
+        "libedit", EDIT_VERSION, "bundle_schema", SL_MANIFEST_VERSION,
+        "features", features);
 }
 
 int sl_cli_version(const struct sl_opts *o, struct sl_err *err)
@@ -83,6 +90,10 @@ int sl_cli_version(const struct sl_opts *o, struct sl_err *err)
     {
         sl_buf_fmt(&b, " %s %s", key, json_string_value(v));
     }
+    sl_buf_str(&b, "\nbundles    schema " SL_MANIFEST_VERSION
+                   "; features:");
+    for (size_t i = 0; sl_needs_features[i]; i++)
+        sl_buf_fmt(&b, " %s", sl_needs_features[i]);
     sl_buf_str(&b, "\nnot built  MPI (ranks), UCX (hand-over): no verb needs "
                    "them yet\n");
     json_decref(j);

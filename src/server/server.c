@@ -3,6 +3,7 @@
 
 #include <event2/event.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <strings.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,7 +24,7 @@
 /* What the loop owns while it runs, and the loader's result. */
 struct run {
     struct sl_server s;
-    struct event *term, *intr, *drain_end, *tick;
+    struct event *term, *intr, *drain_end, *tick, *late;
     struct ssl_ctx_st *tls;
     struct sl_thread loader;
     bool has_loader;
@@ -374,6 +375,19 @@ static void on_drain_end(evutil_socket_t fd, short what, void *arg)
     stop_loop(r);
 }
 
+static void on_late(evutil_socket_t fd, short what, void *arg)
+{
+    struct run *r = arg;
+
+    (void)fd;
+    (void)what;
+    if (!r->has_loader)
+        return;
+    if (r->s.opts.late)
+        r->s.opts.late(r->s.opts.ctx);
+    _exit(EXIT_FAILURE);
+}
+
 /* While draining: is everything told? */
 static void on_tick(evutil_socket_t fd, short what, void *arg)
 {
@@ -409,13 +423,16 @@ static void on_signal(evutil_socket_t sig, short what, void *arg)
 static int open_events(struct run *r, struct sl_err *err)
 {
     struct event_base *b = r->s.base;
+    struct timeval late = {.tv_sec = r->s.opts.ready_s};
 
     r->term = evsignal_new(b, SIGTERM, on_signal, r);
     r->intr = evsignal_new(b, SIGINT, on_signal, r);
     r->drain_end = evtimer_new(b, on_drain_end, r);
     r->tick = event_new(b, -1, EV_PERSIST, on_tick, r);
-    if (!r->term || !r->intr || !r->drain_end || !r->tick ||
-        event_add(r->term, NULL) || event_add(r->intr, NULL))
+    r->late = evtimer_new(b, on_late, r);
+    if (!r->term || !r->intr || !r->drain_end || !r->tick || !r->late ||
+        event_add(r->term, NULL) || event_add(r->intr, NULL) ||
+        (r->s.opts.ready_s && event_add(r->late, &late)))
         return sl_fail(err, SL_ENOMEM, "no memory is left for the loop");
     return 0;
 }
@@ -469,6 +486,8 @@ static void close_all(struct run *r)
         event_free(r->drain_end);
     if (r->tick)
         event_free(r->tick);
+    if (r->late)
+        event_free(r->late);
     if (r->tls)
         sl_tls_close(&r->tls);
     if (s->base)

@@ -22,6 +22,7 @@ struct sl_server_opts {
     uint32_t max_seqs;   /* sequences that run at once */
     uint32_t max_queued; /* sequences that wait beside those that run */
     uint32_t drain_ms;
+    uint32_t ready_s; /* loading may take so long; 0: as long as it takes */
     const char *tls_cert, *tls_key; /* PEM files, or both NULL */
     const char *tool_parser;        /* "qwen3_coder", ... */
 
@@ -31,6 +32,9 @@ struct sl_server_opts {
     void (*listening)(void *ctx, const char *host, uint16_t port);
     /* Called once on the loop, when the model answers. */
     void (*ready)(void *ctx, const struct sl_engine *e);
+    /* Called once on the loop when loading took longer than ready_s. It cannot
+     * be cut short, so the process ends when this returns. */
+    void (*late)(void *ctx);
     void *ctx;
 };
 

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 
+import checkpoint
 from e2e import SLUICE, Run, check, done, test
 from hub import Hub, Repo, git_sha1, sha256
 from hub import LFS_BYTES
@@ -241,6 +242,101 @@ def what_this_machine_cannot_do():
         check(r.rc == 0 and "warning: profile" in r.err, r)
 
 
+def engine(**more):
+    return {"name": "sluice", "min_version": "0.0.1", **more}
+
+
+@test
+def no_key_is_ignored():
+    """What a bundle needs is looked at; what cannot be had is refused."""
+    mtp = {"id": "mtp", "role": "mtp", "embedded": True,
+           "required_by": ["spec-decode"]}
+    cases = [
+        ("kind", {"kind": "native-bin"}, 3, "brings a program of its own"),
+        ("feature", {"engine": engine(features=["kv.bfp8", "pd.ucx"])}, 3,
+         "needs the feature 'pd.ucx'"),
+        ("modality", {"capabilities": {"modalities": ["text", "image"]}}, 3,
+         "is for 'image'"),
+        ("stream", {"capabilities": {"streaming": False}}, 3,
+         "forbids streaming"),
+        ("logprobs", {"capabilities": {"max_logprobs": 21}}, 3,
+         "at most 20"),
+        ("arch", {"model": {"id": "t/demo", "architecture": "qwen3_5_moe",
+                            "context_length": 32768}}, 5,
+         "for the architecture 'qwen3_5_moe' and its weights are "
+         "'qwen3_5_text'"),
+        ("head", {"drafters": [{**mtp, "tensors": {"prefix": "mtp.",
+                                                   "count": 3}}]}, 5,
+         "3 tensors that begin with 'mtp.'"),
+        ("disk", {"serve": {"requires": {"disk_bytes": 1 << 52}}}, 6,
+         "GiB of disk for packed weights"),
+    ]
+    for name, change, rc, word in cases:
+        bundle("t/key-" + name, WEIGHTS, **change)
+        with Home() as h:
+            r = h.run("run", "t/key-" + name, *ASK)
+            check(r.rc == rc and word in r.err, r)
+    for name, change, word in (
+            ("force", {"serve": {"requires": {"disk_bytes": 1 << 52}}}, ""),
+            ("pages", {"serve": {"requires": {"hugepages_1g": 1 << 20}}},
+             "advises 1048576 huge pages"),
+            ("ok", {"engine": engine(features=["kv.bfp8", "spec.mtp"]),
+                    "drafters": [{**mtp, "tensors": {"prefix": "mtp."}}],
+                    "capabilities": {"modalities": ["text"], "streaming": True,
+                                     "max_logprobs": 20}}, "")):
+        bundle("t/key-" + name, WEIGHTS, **change)
+        with Home() as h:
+            r = h.run("run", "t/key-" + name, *ASK, "--force")
+            check(r.rc == 0 and r.out == WANT and word in r.err, r)
+    for argv in (("run", str(DEMO)), ("run", "demo")):
+        for flag in ("--update", "--force"):
+            with Home() as h:
+                r = h.run(*argv, *ASK, flag)
+                check(r.refused(2, flag, "lies here"), r)
+    with Home() as h:
+        r = h.run("run", WEIGHTS.name, *ASK, "--force")
+        check(r.rc == 2 and "is no bundle" in r.err, r)
+
+
+@test
+def gguf_weights():
+    """A bundle of one GGUF file."""
+    with Home() as h:
+        r = h.run("convert", str(DEMO), str(h.dir / "demo.gguf"), "--dtype",
+                  "q8")
+        check(r.rc == 0, r)
+        w = HUB.add(Repo("t/gguf-weights", {
+            "demo-Q8_0.gguf": (h.dir / "demo.gguf").read_bytes()}))
+        want = Run("run", str(h.dir / "demo.gguf"), *ASK)
+    bundle("t/gguf", w, name="gguf-bundle", weights={
+        "repo": w.name, "revision": w.sha(), "format": "gguf",
+        "files": listed(w.files)})
+    with Home() as h:
+        r = h.run("run", "t/gguf", *ASK)
+        check(r.rc == 0 and r.out == want.out, f"{r}\n{want}")
+
+
+@test
+def not_ready_in_time():
+    """timeouts.ready_s ends a server whose model does not come: it is held up
+    while it loads, longer than it may."""
+    with Home() as h:
+        d = h.dir / "slow"
+        checkpoint.make(d, tensors={})
+        conf = {**checkpoint.CONFIG, "hidden_size": 1024,
+                "intermediate_size": 4096, "num_hidden_layers": 8}
+        (d / "config.json").write_text(json.dumps(conf))
+        p = h.start("serve", str(d), "--port", "0", "--threads", "2",
+                    "--no-pin", "--load-format", "dummy", "--max-model-len",
+                    "512", "--ready-timeout", "1")
+        p.stderr.readline()
+        p.send_signal(signal.SIGSTOP)
+        time.sleep(1.2)
+        p.send_signal(signal.SIGCONT)
+        _, err = p.communicate(timeout=60)
+        check(p.returncode == 1 and b"not ready within 1 s" in err, err)
+
+
 @test
 def hostile_bundles():
     b = bundle("t/extra", WEIGHTS)
@@ -363,6 +459,30 @@ def drafter_of_its_own():
     with Home() as h:
         r = h.run("pull", "t/drafted", "--with-weights", "--profile", "plain")
         check(r.rc == 0 and "t/drafter@" not in r.err, r)
+    # It reaches the engine: without it --drafter dflash is refused.
+    d = HUB.add(Repo("t/real-drafter", {
+        f.name: f.read_bytes() for f in (DEMO / "drafter").iterdir()}))
+    bundle("t/flash", WEIGHTS, name="flash",
+           drafters=[{"id": "block", "role": "dflash", "repo": d.name,
+                      "revision": d.sha(), "files": listed(d.files)}],
+           profiles={"p": {"spec": {"draft_model": "block",
+                                    "drafter": "dflash"}}},
+           default_profile="p", renamed_profiles={})
+    with Home() as h:
+        r = h.run("run", "t/flash", *ASK)
+        check(r.rc == 0 and r.out == WANT, r)
+        for argv in (("--speculate", "off", "--drafter", "auto"),
+                     ("--drafter", "mtp")):
+            r = h.run("run", "t/flash", *ASK, *argv)
+            check(r.rc == 0 and r.out == WANT, r)
+    bundle("t/head", WEIGHTS, name="head",
+           drafters=[{"id": "h", "role": "mtp", "repo": d.name,
+                      "revision": d.sha(), "files": listed(d.files)}],
+           profiles={"p": {"spec": {"draft_model": "h"}}},
+           default_profile="p", renamed_profiles={})
+    with Home() as h:
+        r = h.run("run", "t/head", *ASK)
+        check(r.rc == 3 and "a head in a repository of its own" in r.err, r)
     gated = HUB.add(Repo("t/gated-weights", demo_files(), "gated"))
     bundle("t/behind", gated, name="behind")
     with Home() as h:

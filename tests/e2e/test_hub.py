@@ -641,6 +641,10 @@ def gguf_choices():
     r = p.run("pull", p.name + ":Q2_K")
     check(r.rc == 2 and "no such GGUF" in r.err, r)
     p.end()
+    p = Place(data={"only.gguf": BIG, "mmproj-a.gguf": b"x"})
+    r = p.pull()
+    check(r.rc == 0 and r.out.strip().endswith("/only.gguf"), r)
+    p.end()
 
 
 @test

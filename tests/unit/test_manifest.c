@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "bundle/manifest.h"
+#include "bundle/needs.h"
 #include "bundle/setting.h"
 
 #define SMALL "tests/golden/bundles/small.json"
@@ -494,12 +495,12 @@ static void requirements(void **s)
                           "backend", "cpu");
 
     (void)s;
-    assert_int_equal(sl_setting_requires(p, "big", false, &err), SL_EUNSUP);
+    assert_int_equal(sl_needs_machine(p, "big", false, NULL, &err), SL_EUNSUP);
     assert_non_null(strstr(err.msg, "profile 'big' needs 1048576 cores"));
-    assert_int_equal(sl_setting_requires(p, "big", true, &err), 0);
+    assert_int_equal(sl_needs_machine(p, "big", true, NULL, &err), 0);
     json_object_set_new(json_object_get(p, "requires"), "backend",
                         json_pack("[s]", "cuda"));
-    assert_int_equal(sl_setting_requires(p, "big", true, &err), SL_EUNSUP);
+    assert_int_equal(sl_needs_machine(p, "big", true, NULL, &err), SL_EUNSUP);
     json_decref(p);
 }
 
