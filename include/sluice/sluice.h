@@ -358,8 +358,9 @@ SL_API int32_t sl_token_named(const struct sl_engine *e,
  * weights. *out is freed with sl_free. Any thread. */
 SL_API int sl_inspect(char **out, const char *path, struct sl_err *err);
 
-/* The kernels that this machine would use when the mask allows them: "ref",
- * "avx2". Static. */
+/* The kernels that this machine would use when the mask allows them. Bits of the
+ * mask: 1 "avx2", 2 "avx-vnni", 4 "avx512-vnni"; 8 "neon", 16 "neon-dotprod",
+ * 32 "neon-i8mm"; none: "ref". Static. */
 SL_API const char *sl_isa(uint32_t cpu_mask);
 
 SL_API const char *sl_version(void);

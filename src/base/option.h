@@ -100,10 +100,11 @@ enum sl_opt_type {
       "Threads that compute; 0 is one per physical core.")                     \
     X(PIN, BOOL, SL_OPT_V_MODEL, "pin", "", "", 0, 0, "on",                   \
       "Bind each computing thread to a core of its own.")                      \
-    X(CPU_MASK, CHOICE, SL_OPT_V_MODEL, "cpu-mask", "", "all|ref|avx2", 0, 0, \
+    X(CPU_MASK, CHOICE, SL_OPT_V_MODEL, "cpu-mask", "",                        \
+      "all|ref|avx2|avx-vnni|avx512-vnni|neon|neon-dotprod|neon-i8mm", 0, 0,   \
       "all",                                                                   \
-      "Instruction sets that may be used; ref is the portable C code. The "    \
-      "answer is the same, to the bit.")                                       \
+      "The highest instruction set that may be used; ref is the portable C "   \
+      "code. The answer is the same, to the bit.")                             \
     X(MAX_MODEL_LEN, COUNT, SL_OPT_V_ENGINE, "max-model-len", "-c --ctx-size", \
       "N", 0, 1 << 24, "0",                                                    \
       "Tokens of one sequence, prompt and answer together; 0 is what the "     \

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/term.h"
 #include "base/utf8.h"
+#include "cli/open.h"
 #include "sluice/sluice.h"
 
 #define MAX_PAGE ((size_t)1 << 20) /* bytes of help or of a manual page */
@@ -377,6 +378,8 @@ static int run_verb(const struct verb *v, int argc, char **argv,
     }
     if (!rc)
         rc = sl_opts_env(&o, environ, err);
+    if (!rc)
+        rc = sl_cli_cpu_check(&o, err);
     if (rc)
         return rc;
     start_log(&o);

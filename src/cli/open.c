@@ -31,10 +31,30 @@ static int check_dtype(const struct sl_opts *o, const char *path,
     return rc;
 }
 
+/* In the order of the option's words, which are the names of the levels. */
+static const uint32_t cpu_mask[] = {UINT32_MAX, 0, 1, 3, 7, 8, 24, 56};
+
+int sl_cli_cpu_check(const struct sl_opts *o, struct sl_err *err)
+{
+    const struct sl_opt *d = sl_opt_get(SL_OPT_CPU_MASK);
+    size_t i = (size_t)o->value[SL_OPT_CPU_MASK].i;
+    const char *name = d->arg, *have;
+    int len;
+
+    for (size_t n = 0; n < i; n++)
+        name = strchr(name, '|') + 1;
+    len = (int)strcspn(name, "|");
+    have = sl_isa(cpu_mask[i]);
+    if (i == 0 || (strlen(have) == (size_t)len && !strncmp(have, name, (size_t)len)))
+        return 0;
+    return sl_fail(err, SL_EUNSUP,
+                   "--cpu-mask %.*s: this processor does not have it; the "
+                   "highest it has is %s",
+                   len, name, sl_isa(UINT32_MAX));
+}
+
 void sl_cli_engine_opts(struct sl_engine_opts *eo, const struct sl_opts *o)
 {
-    /* In the order of the option's words: all, ref, avx2. */
-    static const uint32_t mask[] = {UINT32_MAX, 0, 1};
     static const enum sl_weight_plan weights[] = {
         SL_WEIGHTS_AUTO, SL_WEIGHTS_AUTO, SL_WEIGHTS_Q8, SL_WEIGHTS_Q4,
         SL_WEIGHTS_BFP4};
@@ -52,7 +72,7 @@ void sl_cli_engine_opts(struct sl_engine_opts *eo, const struct sl_opts *o)
     sl_engine_opts_init(eo);
     eo->n_thread = (uint32_t)v[SL_OPT_THREADS].i;
     eo->pin = v[SL_OPT_PIN].i;
-    eo->cpu_mask = mask[v[SL_OPT_CPU_MASK].i];
+    eo->cpu_mask = cpu_mask[v[SL_OPT_CPU_MASK].i];
     eo->max_model_len = (uint32_t)v[SL_OPT_MAX_MODEL_LEN].i;
     eo->max_num_seqs = (uint32_t)v[SL_OPT_MAX_NUM_SEQS].i;
     eo->max_num_batched_tokens = (uint32_t)v[SL_OPT_MAX_NUM_BATCHED_TOKENS].i;
@@ -99,8 +119,10 @@ int sl_cli_open(struct sl_engine **out, double *load_s, const struct sl_opts *o,
     struct sl_engine_opts eo;
     struct sl_progress p;
     char what[64], dir[SL_CLI_PATH];
-    int rc = check_dtype(o, path, err);
+    int rc = sl_cli_cpu_check(o, err);
 
+    if (!rc)
+        rc = check_dtype(o, path, err);
     if (rc)
         return rc;
     /* The end of a path says most. */

@@ -6,6 +6,9 @@
 #include "cli/verb.h"
 #include "sluice/sluice.h"
 
+/* An instruction set that was named is one that this processor has. */
+int sl_cli_cpu_check(const struct sl_opts *o, struct sl_err *err);
+
 /* The engine options that were given, for the library. */
 void sl_cli_engine_opts(struct sl_engine_opts *eo, const struct sl_opts *o);
 

@@ -306,11 +306,27 @@ struct sl_kern {
                                           weights, and of the others */
 };
 
-/* Levels of an instruction set, as bits of a mask. */
+/* Levels of an instruction set, as bits of a mask, each above those before it
+ * of its kind of processor. */
 enum sl_cpu {
-    SL_CPU_AVX2 = 1 << 0, /* AVX2, FMA and F16C */
+    SL_CPU_AVX2 = 1 << 0,        /* AVX2, FMA and F16C */
+    SL_CPU_AVX_VNNI = 1 << 1,    /* products of bytes, 256 bits */
+    SL_CPU_AVX512_VNNI = 1 << 2, /* AVX-512 F, BW, VL and VNNI */
+    SL_CPU_NEON = 1 << 3,
+    SL_CPU_NEON_DOTPROD = 1 << 4,
+    SL_CPU_NEON_I8MM = 1 << 5,
 };
 #define SL_CPU_ALL 0xffffffffu
+
+/* What processors say about themselves: on x86 registers of CPUID (leaf 1, 7
+ * and 7.1) and XCR0, on ARM what Linux tells; zero what does not apply. */
+struct sl_cpu_bits {
+    uint32_t c1, b7, c7, a71;
+    uint64_t xcr0, hwcap, hwcap2;
+};
+
+/* The levels that a processor with these bits can run. */
+unsigned sl_cpu_levels(const struct sl_cpu_bits *b);
 
 /* What this machine has. */
 unsigned sl_cpu_detect(void);
@@ -322,5 +338,6 @@ void sl_kern_init(struct sl_kern *k, unsigned mask);
 /* Used by sl_kern_init. */
 void sl_kern_init_ref(struct sl_kern *k);
 void sl_kern_init_x86(struct sl_kern *k, unsigned cpu);
+void sl_kern_init_arm(struct sl_kern *k, unsigned cpu);
 
 #endif

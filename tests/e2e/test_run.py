@@ -56,6 +56,22 @@ def same_bits_everywhere():
 
 
 @test
+def instruction_sets():
+    """Each level runs and gives the same text, or is refused by name."""
+    want = parse("--temperature", "0")["ids"]
+    ran = []
+    for level in ("ref", "avx2", "avx-vnni", "avx512-vnni", "neon",
+                  "neon-dotprod", "neon-i8mm"):
+        r = Run(*RAW, "--cpu-mask", level)
+        if r.refused(3, level, "does not have it"):
+            continue
+        ran.append(level)
+        check(parse("--temperature", "0", "--cpu-mask", level)["ids"] == want,
+              level)
+    check("ref" in ran and len(ran) < 6, ran)
+
+
+@test
 def seeds():
     a = parse("--temperature", "1")
     b = parse("--temperature", "1", "--seed", str(a["seed"]))
