@@ -315,6 +315,7 @@ SL_API void sl_gen_close(struct sl_gen **g);
 /* Seconds spent so far; valid at any time. */
 struct sl_gen_stats {
     double queue_s, prefill_s, decode_s;
+    bool is_admitted; /* it runs, or has run; it no longer waits for a place */
     uint32_t n_prompt, n_cached, n_output;
     uint32_t n_round;           /* steps that drew tokens */
     uint32_t n_draft, n_accept; /* tokens proposed, and right */

@@ -292,6 +292,7 @@ void sl_gen_stats(struct sl_gen *g, struct sl_gen_stats *out)
     first = g->first_ns ? g->first_ns : now;
     end = g->finish != SL_FINISH_NONE && g->last_ns ? g->last_ns : now;
     *out = (struct sl_gen_stats){
+        .is_admitted = g->admit_ns != 0,
         .queue_s = sl_clock_s(g->submit_ns, admit),
         .prefill_s = first > admit ? sl_clock_s(admit, first) : 0,
         .decode_s = end > first ? sl_clock_s(first, end) : 0,

@@ -211,7 +211,7 @@ static void text_logprob(struct sl_choice *c, const struct sl_logprob *l,
 static bool get_scores(const struct sl_choice *c, struct sl_prompt_logprobs *out)
 {
     return sl_task_scores(c->t) && c->gen &&
-           !sl_gen_prompt_logprobs(c->gen, out, NULL);
+           !sl_gen_prompt_logprobs(sl_task_scorer(c)->gen, out, NULL);
 }
 
 /* echo: the tokens of the prompt come first, the first of them without value. */
@@ -624,7 +624,6 @@ static void text_piece(struct sl_choice *c, const struct sl_piece *p)
 {
     if (!c->began)
         note_prompt(c);
-    c->began = true;
     for (size_t i = 0; i < p->n_ids; i++)
         note_token(c, p, i);
     c->n_out += (uint32_t)p->n_ids;
@@ -651,6 +650,7 @@ void sl_answer_piece(struct sl_choice *c, const struct sl_piece *p)
         chat_piece(c, p);
     else
         text_piece(c, p);
+    c->began = true;
 }
 
 void sl_answer_error(struct sl_task *t, int status, const char *code,

@@ -260,12 +260,21 @@ bool sl_task_scores(const struct sl_task *t)
     return t->q.prompt_logprobs.has || (t->q.echo.v && t->q.logprobs.has);
 }
 
-/* What echo and prompt_logprobs need of the prompt. */
-static void set_scores(struct sl_gen_opts *o, const struct sl_task *t)
+struct sl_choice *sl_task_scorer(const struct sl_choice *c)
+{
+    uint32_t n = (uint32_t)(c->t->q.n.has ? c->t->q.n.v : 1);
+
+    return &c->t->choice[c->index - c->index % n];
+}
+
+/* What echo and prompt_logprobs need of the prompt, which the first of its
+ * choices reads for all of them. */
+static void set_scores(struct sl_gen_opts *o, const struct sl_task *t,
+                       bool first)
 {
     int64_t echo = t->q.echo.v ? t->q.logprobs.v : 0;
 
-    o->want_prompt_logprobs = sl_task_scores(t);
+    o->want_prompt_logprobs = first && sl_task_scores(t);
     o->n_prompt_top = (uint32_t)sl_max((size_t)t->q.prompt_logprobs.v,
                                        (size_t)echo);
     o->prompt_only = t->q.max_tokens.has && t->q.max_tokens.v == 0;
@@ -363,6 +372,7 @@ static const char *form_field(const struct sl_task *t)
 static int submit(struct sl_task *t, struct sl_choice *c, uint64_t seed)
 {
     const struct sl_ids_of *p = &t->prompt[c->prompt];
+    uint32_t n = (uint32_t)(t->q.n.has ? t->q.n.v : 1);
     struct sl_gen_opts o;
     struct sl_err err = {0};
     int rc;
@@ -371,7 +381,7 @@ static int submit(struct sl_task *t, struct sl_choice *c, uint64_t seed)
         return -1;
     sl_gen_opts_init(&o, t->s->engine);
     set_sampling(&o, &t->q);
-    set_scores(&o, t);
+    set_scores(&o, t, c->index % n == 0);
     if (!o.has_seed && c->index > 0) {
         o.has_seed = true; /* one for all choices; they differ by index */
         o.seed = seed;
@@ -383,7 +393,7 @@ static int submit(struct sl_task *t, struct sl_choice *c, uint64_t seed)
         t->kind == SL_REQUEST_CHAT && t->start == SL_PARSE_THINK_OPEN;
     o.ids = p->p;
     o.n_ids = p->n;
-    o.choice = c->index % (uint32_t)(t->q.n.has ? t->q.n.v : 1);
+    o.choice = c->index % n;
     o.max_tokens = n_output(t, p->n);
     o.wake = on_wake;
     o.wake_ctx = c;

@@ -8,6 +8,7 @@
 
 #define MAX_MESSAGES 10000
 #define MAX_TOOLS 1024
+#define MAX_TIMEOUT_S 1e9 /* a deadline in some decades is none */
 
 /* A value as a message may show it. */
 static const char *show(char out[210], const json_t *v)
@@ -539,6 +540,8 @@ static const struct field fields[] = {
     OWN("truncate_prompt_tokens", CP, truncate),
     OWN("truncation_side", CP, truncation_side),
     OWN("cache_salt", CP, cache_salt),
+    PLAIN("timeout", CP, NUM, timeout, 1e-6, MAX_TIMEOUT_S),
+    PLAIN("deadline_ms", CP, NUM, deadline_ms, 1e-3, MAX_TIMEOUT_S * 1e3),
     PLAIN("temperature", CP, NUM, temperature, 0, 2),
     PLAIN("top_p", CP, NUM, top_p, 1e-9, 1),
     PLAIN("top_k", CP, INT, top_k, -1, INT32_MAX),

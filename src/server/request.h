@@ -57,7 +57,8 @@ struct sl_request {
         best_of, seed, top_k, top_logprobs, priority, truncate_prompt_tokens,
         prompt_logprobs, thinking_token_budget;
     struct sl_opt_num temperature, top_p, min_p, presence_penalty,
-        frequency_penalty, repetition_penalty, length_penalty;
+        frequency_penalty, repetition_penalty, length_penalty,
+        timeout, deadline_ms; /* seconds, milliseconds */
     struct sl_opt_bool stream, include_usage, continuous_usage, ignore_eos,
         echo, chat_logprobs, return_token_ids, token_id_strings,
         skip_special_tokens, spaces_between_special, add_special_tokens,

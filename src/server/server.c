@@ -20,6 +20,7 @@
 #define N_TEXT_WORKER 2
 #define MAX_SCRATCH ((size_t)1 << 30)
 #define RETRY_LOADING "5"
+#define LAST_WORDS_S 2 /* for the errors of those that were cut. Chosen. */
 
 /* What the loop owns while it runs, and the loader's result. */
 struct run {
@@ -28,6 +29,7 @@ struct run {
     struct ssl_ctx_st *tls;
     struct sl_thread loader;
     bool has_loader;
+    bool last_words; /* the time to drain is over */
     struct sl_mutex mu;
     bool loaded;              /* guarded by mu */
     int load_rc;              /* guarded by mu */
@@ -365,14 +367,21 @@ static void on_wake(void *ctx)
 
 /* ------------------------------------------------------------------- stopping */
 
+/* Time is over: once for the answers, and once for telling that. */
 static void on_drain_end(evutil_socket_t fd, short what, void *arg)
 {
     struct run *r = arg;
+    struct timeval wait = {.tv_sec = LAST_WORDS_S};
 
     (void)fd;
     (void)what;
     sl_task_abort_all(&r->s);
-    stop_loop(r);
+    if (r->last_words) {
+        stop_loop(r);
+        return;
+    }
+    r->last_words = true;
+    event_add(r->drain_end, &wait);
 }
 
 static void on_late(evutil_socket_t fd, short what, void *arg)
@@ -414,6 +423,7 @@ static void on_signal(evutil_socket_t sig, short what, void *arg)
            r->s.n_task);
     r->s.status = SL_DRAINING;
     sl_http_drain(r->s.http);
+    sl_task_refuse_waiting(&r->s);
     event_add(r->drain_end, &wait);
     event_add(r->tick, &tick);
 }

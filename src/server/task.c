@@ -1,11 +1,15 @@
 /* server/task.c - the life of a completion request; see task.h */
 #include "server/task.h"
 
+#include <event2/event.h>
 #include <time.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+
+static const char NOT_BEGUN[] = "the server is stopping and had not begun "
+                                "with this request; send it again";
 
 static struct sl_task *task_of(struct sl_job *j)
 {
@@ -64,6 +68,9 @@ static void dispose(struct sl_task *t)
 {
     struct sl_server *s = t->s;
 
+    if (t->late)
+        event_free(t->late);
+    t->late = NULL;
     if (t->is_live) {
         if (t->prev)
             t->prev->next = t->next;
@@ -232,6 +239,10 @@ static void poll_task(struct sl_task *t, bool all)
     for (uint32_t i = 0; i < t->n_choice; i++) {
         struct sl_choice *c = &t->choice[i];
 
+        /* Later: echo begins with what the prompt's scorer has to say. */
+        if (sl_task_scores(t) && sl_task_scorer(c) != c &&
+            !sl_task_scorer(c)->began)
+            continue;
         /* Pairs with the store of the engine's thread. */
         if (!atomic_exchange_explicit(&c->ready, false, memory_order_acquire) &&
             !all)
@@ -258,10 +269,73 @@ void sl_task_poll_all(struct sl_server *s)
     }
 }
 
+static bool has_begun(const struct sl_task *t)
+{
+    struct sl_gen_stats st = {0};
+
+    for (uint32_t i = 0; i < t->n_choice && !st.is_admitted; i++)
+        sl_gen_stats(t->choice[i].gen, &st);
+    return st.is_admitted;
+}
+
+void sl_task_refuse_waiting(struct sl_server *s)
+{
+    struct sl_task *next;
+
+    for (struct sl_task *t = s->live; t; t = next) {
+        next = t->next;
+        if (!has_begun(t))
+            fail(t, 503, "draining", NOT_BEGUN);
+    }
+}
+
 void sl_task_abort_all(struct sl_server *s)
 {
     while (s->live)
-        fail(s->live, 503, "draining", "the server is stopping");
+        fail(s->live, 503, "draining",
+             "the server is stopping and its time to end what runs is over");
+}
+
+/* ---------------------------------------------------------------- deadlines */
+
+static void on_late(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    fail(arg, 504, "deadline_exceeded",
+         "the answer was not complete when the time that the request gave it "
+         "in timeout or deadline_ms was over; give it more, or ask for less");
+}
+
+/* Seconds from when the request was whole; 0 without a deadline. */
+static double limit_s(const struct sl_request *q)
+{
+    double a = q->timeout.has ? q->timeout.v : 0;
+    double b = q->deadline_ms.has ? q->deadline_ms.v / 1e3 : 0;
+
+    return a > 0 && (b <= 0 || a < b) ? a : b;
+}
+
+/* False when the task was too late, or has no memory, and is gone. */
+static bool set_deadline(struct sl_task *t)
+{
+    double s = limit_s(&t->q);
+    struct timeval tv;
+
+    if (s <= 0)
+        return true;
+    s -= sl_clock_s(t->x->begun_ns, sl_clock_ns());
+    if (s <= 0) {
+        on_late(-1, 0, t);
+        return false;
+    }
+    tv = (struct timeval){.tv_sec = (time_t)s,
+                          .tv_usec = (suseconds_t)((s - (double)(time_t)s) * 1e6)};
+    t->late = evtimer_new(t->s->base, on_late, t);
+    if (t->late && !event_add(t->late, &tv))
+        return true;
+    fail(t, 503, NULL, "no memory is left for a deadline");
+    return false;
 }
 
 /* ---------------------------------------------------------------- beginning */
@@ -305,6 +379,8 @@ static void prepared(struct sl_job *j)
         dispose(t);
         return;
     }
+    if (s->status == SL_DRAINING && !t->refusal.status)
+        sl_refuse(&t->refusal, 503, "draining", NULL, "%s", NOT_BEGUN);
     if (t->refusal.status) {
         struct sl_exchange *x = t->x;
 
@@ -320,6 +396,8 @@ static void prepared(struct sl_job *j)
         s->live->prev = t;
     s->live = t;
     t->is_live = true;
+    if (!set_deadline(t))
+        return;
     if (t->q.stream.v) {
         sl_http_header(t->x, "Cache-Control", "no-cache");
         sl_http_header(t->x, "X-Accel-Buffering", "no");

@@ -8,7 +8,8 @@
  *     DISPOSE (reaper)       generations are closed, which may wait for a step
  *
  * A worker that prepares owns the task but for `cancel`; otherwise the loop
- * does.
+ * does. A task may have a deadline, from when its request was whole: then it is
+ * ended with an error, which a worker that prepares does not delay for long.
  */
 #ifndef SL_SERVER_TASK_H
 #define SL_SERVER_TASK_H
@@ -96,6 +97,7 @@ struct sl_task {
     struct sl_choice *choice;  /* [n_choice] */
     uint32_t n_choice, n_ended;
     uint64_t first_ns; /* the first piece */
+    struct event *late; /* the client's deadline, or NULL */
 };
 
 /* A request for a completion or a chat; the exchange is answered later. */
@@ -107,8 +109,14 @@ void sl_task_prepare(struct sl_job *j); /* text worker (prepare.c) */
 /* Are the prompt's own log-probabilities wanted? */
 bool sl_task_scores(const struct sl_task *t);
 
+/* The choice whose generation has them: the first of the same prompt. */
+struct sl_choice *sl_task_scorer(const struct sl_choice *c);
+
 /* Look at every choice whose generation has something new. */
 void sl_task_poll_all(struct sl_server *s);
+
+/* The server stops: what has not begun is refused, what runs goes on. */
+void sl_task_refuse_waiting(struct sl_server *s);
 
 /* Drain time is over: what still runs is ended with an error. */
 void sl_task_abort_all(struct sl_server *s);

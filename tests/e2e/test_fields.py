@@ -91,6 +91,8 @@ ROWS = [
         ["", "x" * 129, "a\n", "a b", "\u00e9", 'a"', *NOT_STR]),
     Row("cache_salt", CP, ["s"], ["", "a\u0000b", *NOT_STR]),
     Row("cache_prompt", CP, *BOOL),
+    Row("timeout", CP, [60, "60", 1e9], [0, -1, 1e10, *NOT_NUM]),
+    Row("deadline_ms", CP, [60000, "60000"], [0, -1, 1e13, *NOT_NUM]),
     Row("truncate_prompt_tokens", CP, [1, -1, "2", 3.0, 510],
         [0, -2, 511, *NOT_INT]),
     Row("truncation_side", CP, ["left", "right"], ["x", "", *NOT_STR]),

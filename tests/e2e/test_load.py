@@ -60,9 +60,9 @@ def answer(path, body):
     return json.dumps([r["choices"], r.get("prompt_logprobs"), usage])
 
 
-def send(body, head="", length=None):
+def send(body, head="", length=None, to=None):
     """A request whose reply is left to the caller."""
-    s = S.connect()
+    s = (to or S).connect()
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     s.sendall((f"POST {P} HTTP/1.1\r\n{head}Content-Length: "
                f"{len(data) if length is None else length}\r\n\r\n").encode() +
@@ -233,20 +233,110 @@ def out_of_pages():
 
 
 @test
+def deadlines():
+    """Waiting or running, streamed or not: over is over, and the place is
+    free."""
+    held = [send({**LONG, "seed": i}) for i in range(2 * AT_ONCE)]
+    for late in ({"timeout": 0.1}, {"timeout": 100, "deadline_ms": 50},
+                 {"timeout": 0.00001}):
+        S.refused(P, {**LONG, **late}, 504, code="deadline_exceeded",
+                  words=("timeout",))
+    r, data = S.ask("POST", P, {**LONG, "stream": True, "timeout": 0.2})
+    check(r.status in (200, 504) and b'"code":"deadline_exceeded"' in data and
+          data.endswith(b"data: [DONE]\n\n" if r.status == 200 else b"}"),
+          data)
+    for s in held:
+        s.close()
+    wait_for(idle, "places are not given back")
+    got = S.post(P, {"prompt": [1], "max_tokens": 1, "timeout": LIMIT_S})
+    check(got["usage"]["completion_tokens"] == 1, got)
+
+
+def begin(s):
+    """Read until its answer has begun."""
+    data = b""
+    while b"\ndata: {" not in data:
+        more = s.recv(65536)
+        check(more, data)
+        data += more
+    return data
+
+
+def rest_of(s, data=b""):
+    while True:
+        more = s.recv(65536)
+        if not more:
+            return data
+        data += more
+
+
+def sigterm_with_a_queue(drain_s):
+    """Two run and four wait. Returns what the runners read to their end."""
+    s = Server("--max-num-seqs", "2", "--drain-timeout", drain_s)
+    try:
+        body = {**LONG, "prompt": [3], "max_tokens": 500}
+        runs = [send({**body, "stream": True}, to=s) for _ in range(2)]
+        first = [begin(x) for x in runs]
+        wait = [send({**body, "stream": k % 2 == 0}, to=s) for k in range(4)]
+        wait_for(lambda: s.ask("GET", "/load", headers={})[1] ==
+                 b'{"server_load":6}', "they wait")
+        s.p.send_signal(signal.SIGTERM)
+        for k, x in enumerate(wait):
+            data = rest_of(x)
+            check(b'"code":"draining"' in data and b"not begun" in data, data)
+            check((b" 200 " in data) == (k % 2 == 0) and
+                  (b" 503 " in data and b"Retry-After" in data) == (k % 2 == 1),
+                  data)
+        got = [rest_of(*x) for x in zip(runs, first)]
+        check(s.p.wait(LIMIT_S) == 0, s.text())
+        return got
+    finally:
+        s.stop(signal.SIGKILL)
+
+
+@test
+def sigterm_refuses_who_waits():
+    for data in sigterm_with_a_queue("60"):
+        check(data.endswith(b"data: [DONE]\n\n\r\n0\r\n\r\n") and
+              b'"error"' not in data, data[-300:])
+
+
+@test
+def sigterm_when_time_is_over():
+    for data in sigterm_with_a_queue("0"):
+        check(b'"code":"draining"' in data and b"is over" in data and
+              data.endswith(b"data: [DONE]\n\n\r\n0\r\n\r\n"), data[-300:])
+
+
+@test
+def scores_for_several():
+    """With n choices the prompt is scored once, for all of them."""
+    body = {"prompt": [5] * 100, "max_tokens": 3, "seed": 1, "echo": True,
+            "logprobs": 2, "prompt_logprobs": 1}
+    one = S.post(P, body)["choices"][0]
+    for n in (2, 5):
+        got = S.post(P, {**body, "n": n})["choices"]
+        check(got[0] == one, (got[0], one))
+        for c in got:
+            check(c["prompt_logprobs"] == one["prompt_logprobs"], c)
+            check(c["logprobs"]["token_logprobs"][:100] ==
+                  one["logprobs"]["token_logprobs"][:100], c)
+    text = ["".join(e["choices"][0]["text"] for e in
+                    S.stream(P, {**body, "n": 3, "prompt_logprobs": None})
+                    if e["choices"][0]["index"] == i) for i in range(3)]
+    check(text == [c["text"] for c in S.post(P, {**body, "n": 3})["choices"]])
+
+
+@test
 def z_sigterm():
     """Under load: what runs comes to its end, what comes is refused, exit 0."""
     held = [send({"prompt": [i + 1], "max_tokens": 150, "stream": True,
                   "stream_options": {"include_usage": True},
                   "ignore_eos": True}) for i in range(8)]
-    first = [s.recv(1) for s in held]
+    first = [begin(s) for s in held]
     S.p.send_signal(signal.SIGTERM)
-    for f, s in zip(first, held):
-        data = f
-        while True:
-            more = s.recv(65536)
-            if not more:
-                break
-            data += more
+    for s, data in zip(held, first):
+        data = rest_of(s, data)
         check(b"data: [DONE]\n\n" in data and b'"error"' not in data,
               data[-300:])
         check(b'"completion_tokens":150' in data, data[-300:])
