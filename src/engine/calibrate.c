@@ -112,6 +112,7 @@ void sl_engine_calibrate(struct sl_engine *e)
         learn(e, &q, &e->spec.pass[SL_BY_FLASH], block_s, 1);
     for (uint32_t n = 1; n <= step; n++)
         if (n == 1 || sl_clock_s(t0, sl_clock_ns()) < LIMIT_S)
-            learn(e, &q, &e->cost, step_s, n);
+            learn(e, &q, &e->verify, step_s, n);
+    e->cost = e->verify;
     sl_seq_close(&q);
 }

@@ -52,7 +52,7 @@ static void decide(struct sl_engine *e)
             n_other++;
         }
     }
-    sl_speculate_plan(&e->spec, &e->cost, e->bid, n, n_other, context,
+    sl_speculate_plan(&e->spec, &e->verify, e->bid, n, n_other, context,
                       e->max_logit - e->opts.max_num_seqs);
     n = 0;
     for (uint32_t i = 0; i < e->n_run; i++) {
@@ -60,6 +60,11 @@ static void decide(struct sl_engine *e)
         if (wants_draft(e, i))
             take_bid(e->run[i], &e->bid[n++]);
     }
+}
+
+bool sl_draft_is_idle(const struct sl_engine *e, enum sl_by by)
+{
+    return e->spec.n_plan - e->spec.last_use[by] > SL_DRAFT_IDLE;
 }
 
 void sl_engine_draft(struct sl_engine *e)

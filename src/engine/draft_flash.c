@@ -2,8 +2,7 @@
  *
  * Its keys and values come from the target's residuals (taps) of every committed
  * token, in one product for all sequences of the step. While nobody wants its
- * drafts, taps wait in a ring and are seen when it is full; while it has not been
- * used for long, the oldest are dropped instead, and leave a gap (sl_seq.from).
+ * drafts, taps wait (ring.h) and are seen when the ring is full.
  *
  * One pass proposes a whole block; how much of it is verified was decided
  * before.
@@ -11,7 +10,6 @@
 #include "base/clock.h"
 #include "engine/drafter.h"
 #include "engine/gen.h"
-
 
 static size_t width(const struct sl_engine *e)
 {
@@ -39,44 +37,29 @@ static uint32_t look(struct sl_gen *g, uint32_t most, enum sl_odds_of *odds)
     return (uint32_t)sl_min(most, block - 1);
 }
 
-static bool is_idle(const struct sl_engine *e)
-{
-    return e->spec.n_round - e->spec.last_use[SL_BY_FLASH] >
-           (uint64_t)SL_DRAFT_IDLE * e->n_run;
-}
-
 /* Show the drafter what waits; behind it lies position `end`. */
 static void drain(struct sl_gen *g, uint32_t end)
 {
     struct sl_ring *t = &g->taps;
-    struct sl_flash_rows r = {.seq = &g->seq, .n_seq = 1};
-    uint32_t pos;
+    uint32_t pos = sl_ring_near(t, g->seq, g->e->flash_plane, end,
+                                sl_draft_is_idle(g->e, SL_BY_FLASH));
+    struct sl_flash_rows r = {.seq = &g->seq,
+                              .n_seq = 1,
+                              .n = &t->n,
+                              .pos = &pos,
+                              .n_row = t->n,
+                              .taps = t->row};
 
-    if (is_idle(g->e) && t->n > SL_DRAFT_NEAR) {
-        sl_ring_trim(t, SL_DRAFT_NEAR);
-        g->seq->from[g->e->flash_plane] = end - t->n;
-    }
-    pos = end - t->n;
-    r.n = &t->n;
-    r.pos = &pos;
-    r.n_row = t->n;
-    r.taps = t->row;
     sl_flash_see(g->e->flash, g->e->model, &r);
     t->n = 0;
 }
 
-static void leave_gap(struct sl_gen *g)
-{
-    g->seq->from[g->e->flash_plane] = g->seq->n_tok - g->taps.n;
-}
-
 static void catch_up(struct sl_gen *g)
 {
-    if (g->taps.n > 0 && is_idle(g->e)) {
-        g->taps.n = 0;
-        leave_gap(g);
-    }
-    drain(g, g->seq->n_tok);
+    if (sl_draft_is_idle(g->e, SL_BY_FLASH))
+        sl_ring_drop(&g->taps, g->seq, g->e->flash_plane);
+    else
+        drain(g, g->seq->n_tok);
 }
 
 static void forget(struct sl_gen *g)
@@ -102,19 +85,6 @@ static bool drafts(const struct sl_gen *g)
     return g->by == SL_BY_FLASH && g->n_draft > 0;
 }
 
-/* Nobody wants drafts of g now: let its newest n rows wait. False when the ring
- * is full and should be seen. */
-static bool can_wait(struct sl_gen *g, const float *rows, uint32_t n)
-{
-    if (sl_ring_push(&g->taps, rows, n))
-        return true;
-    if (!is_idle(g->e))
-        return false;
-    sl_ring_push_newest(&g->taps, rows, n);
-    leave_gap(g);
-    return true;
-}
-
 static void see(struct sl_engine *e)
 {
     struct sl_flash_rows r = {.seq = e->step_seq,
@@ -131,7 +101,9 @@ static void see(struct sl_engine *e)
         if (p->firm == 0 || p->why != SL_FINISH_NONE || !g->may_draft)
             continue;
         collect(e, to, p->row0, p->n_kept);
-        if (!drafts(g) && can_wait(g, to, p->n_kept))
+        if (!drafts(g) &&
+            sl_ring_wait(&g->taps, g->seq, e->flash_plane, to, p->n_kept,
+                         sl_draft_is_idle(e, SL_BY_FLASH)))
             continue;
         drain(g, g->seq->n_tok - p->n_kept);
         e->step_seq[n_seq] = g->seq;

@@ -6,11 +6,9 @@
  * rows of a sequence is at the same time its first draft. Deeper drafts are
  * chained, one row per sequence and pass.
  *
- * While nobody wants its drafts, rows wait in a ring and are seen by the head in
+ * While nobody wants its drafts, rows wait (ring.h) and are seen by the head in
  * one pass when they are wanted again. Of a prompt they are seen as soon as the
- * ring is full; while the head has not been used for long, the oldest are
- * dropped instead, so that being off costs a copy of a row per token. What was
- * dropped is a gap: the head does not look behind it (sl_seq.from).
+ * ring is full.
  *
  * Rows of a chain are written behind the committed ones and overwritten in the
  * next round.
@@ -20,7 +18,7 @@
 #include "engine/gen.h"
 #include "model/mtp.h"
 
-#define DEPTH 7  /* of a chain */
+#define DEPTH 7 /* of a chain */
 
 static int open_ring(struct sl_gen *g, struct sl_err *err)
 {
@@ -39,35 +37,20 @@ static uint32_t look(struct sl_gen *g, uint32_t most, enum sl_odds_of *odds)
     return (uint32_t)sl_min(most, DEPTH);
 }
 
-static bool is_idle(const struct sl_engine *e)
-{
-    return e->spec.n_round - e->spec.last_use[SL_BY_MTP] >
-           (uint64_t)SL_DRAFT_IDLE * e->n_run;
-}
-
-/* What the head has not seen is not there. */
-static void leave_gap(struct sl_gen *g)
-{
-    g->seq->from[SL_PLANE_MTP] = g->seq->n_tok - g->ring.n;
-}
-
 /* Show the head the rows that wait; behind them lies position `end`. */
 static void drain(struct sl_gen *g, uint32_t end)
 {
     struct sl_ring *r = &g->ring;
-    struct sl_mtp_step s = {.seq = &g->seq, .n_seq = 1};
-    uint32_t pos;
+    uint32_t pos = sl_ring_near(r, g->seq, SL_PLANE_MTP, end,
+                                sl_draft_is_idle(g->e, SL_BY_MTP));
+    struct sl_mtp_step s = {.seq = &g->seq,
+                            .n_seq = 1,
+                            .n = &r->n,
+                            .pos = &pos,
+                            .n_row = r->n,
+                            .tok = g->tok + pos + 1,
+                            .hidden = r->row};
 
-    if (is_idle(g->e) && r->n > SL_DRAFT_NEAR) {
-        sl_ring_trim(r, SL_DRAFT_NEAR);
-        g->seq->from[SL_PLANE_MTP] = end - r->n;
-    }
-    pos = end - r->n;
-    s.n = &r->n;
-    s.pos = &pos;
-    s.n_row = r->n;
-    s.tok = g->tok + pos + 1;
-    s.hidden = r->row;
     if (r->n > 0)
         sl_mtp_forward(g->e->model, &s);
     r->n = 0;
@@ -75,11 +58,10 @@ static void drain(struct sl_gen *g, uint32_t end)
 
 static void catch_up(struct sl_gen *g)
 {
-    if (g->ring.n > 0 && is_idle(g->e)) {
-        g->ring.n = 0;
-        leave_gap(g);
-    }
-    drain(g, g->seq->n_tok);
+    if (sl_draft_is_idle(g->e, SL_BY_MTP))
+        sl_ring_drop(&g->ring, g->seq, SL_PLANE_MTP);
+    else
+        drain(g, g->seq->n_tok);
 }
 
 static void forget(struct sl_gen *g)
@@ -97,19 +79,17 @@ static uint32_t n_unprimed(const struct sl_gen *g, uint32_t pos, uint32_t n)
     return first > pos ? (uint32_t)sl_min(first - pos, n) : 0;
 }
 
-/* Rows that the head has to see now: n of them behind those that waited, up to
- * the end of what is committed. False when they can wait, too. */
+/* Does the head have to see the newest n rows now, and those that waited before
+ * them? */
 static bool is_due(struct sl_gen *g, const float *rows, uint32_t n, bool now)
 {
-    if (!now && sl_ring_push(&g->ring, rows, n))
+    bool idle = sl_draft_is_idle(g->e, SL_BY_MTP);
+
+    if (!now && sl_ring_wait(&g->ring, g->seq, SL_PLANE_MTP, rows, n, idle))
         return false;
-    if (!now && is_idle(g->e)) {
-        sl_ring_push_newest(&g->ring, rows, n);
-        leave_gap(g);
-        return false;
-    }
     drain(g, g->seq->n_tok - n);
-    return now || !sl_ring_push(&g->ring, rows, n);
+    return now ||
+           !sl_ring_wait(&g->ring, g->seq, SL_PLANE_MTP, rows, n, idle);
 }
 
 /* Add n rows of g to a pass. */

@@ -39,6 +39,10 @@ struct sl_drafter {
     void (*forget)(struct sl_gen *g);
 };
 
+/* Has the drafter not been used for so long that its upkeep is not worth a
+ * pass? */
+bool sl_draft_is_idle(const struct sl_engine *e, enum sl_by by);
+
 extern const struct sl_drafter sl_draft_ngram, sl_draft_mtp, sl_draft_flash;
 
 #endif

@@ -70,6 +70,8 @@ struct sl_engine {
                             ones the oldest first */
     uint32_t n_run;
     struct sl_cost cost;
+    struct sl_cost verify; /* of steps that draw behind every row: a prompt's
+                              rows take less, and say nothing about drafts */
     double score_s; /* of a prompt's row whose logits are wanted; 0: unknown */
     uint64_t n_step;
     struct sl_engine_stats now; /* as the engine thread counts */

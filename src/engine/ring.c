@@ -16,7 +16,8 @@ void sl_ring_close(struct sl_ring *r)
     *r = (struct sl_ring){0};
 }
 
-void sl_ring_trim(struct sl_ring *r, uint32_t n)
+/* Forget all but the newest n rows. */
+static void trim(struct sl_ring *r, uint32_t n)
 {
     if (r->n <= n)
         return;
@@ -25,7 +26,7 @@ void sl_ring_trim(struct sl_ring *r, uint32_t n)
     r->n = n;
 }
 
-bool sl_ring_push(struct sl_ring *r, const float *rows, uint32_t n)
+static bool push(struct sl_ring *r, const float *rows, uint32_t n)
 {
     if (n > SL_DRAFT_RING - r->n)
         return false;
@@ -34,16 +35,39 @@ bool sl_ring_push(struct sl_ring *r, const float *rows, uint32_t n)
     return true;
 }
 
-void sl_ring_push_newest(struct sl_ring *r, const float *rows, uint32_t n)
+bool sl_ring_wait(struct sl_ring *r, struct sl_seq *q, uint32_t plane,
+                  const float *rows, uint32_t n, bool idle)
 {
-    uint32_t half = SL_DRAFT_RING / 2;
+    const uint32_t half = SL_DRAFT_RING / 2;
 
+    if (push(r, rows, n))
+        return true;
+    if (!idle)
+        return false;
     if (n > half) {
         rows += (n - half) * r->width;
         n = half;
     }
     /* Half at once, so that a row is moved once. */
-    if (n > SL_DRAFT_RING - r->n)
-        sl_ring_trim(r, SL_DRAFT_RING - half);
-    sl_ring_push(r, rows, n);
+    trim(r, half);
+    (void)push(r, rows, n);
+    q->from[plane] = q->n_tok - r->n;
+    return true;
+}
+
+uint32_t sl_ring_near(struct sl_ring *r, struct sl_seq *q, uint32_t plane,
+                      uint32_t end, bool idle)
+{
+    if (idle && r->n > SL_DRAFT_NEAR) {
+        trim(r, SL_DRAFT_NEAR);
+        q->from[plane] = end - r->n;
+    }
+    return end - r->n;
+}
+
+void sl_ring_drop(struct sl_ring *r, struct sl_seq *q, uint32_t plane)
+{
+    if (r->n > 0)
+        q->from[plane] = q->n_tok;
+    r->n = 0;
 }

@@ -1,16 +1,24 @@
 /* engine/ring.h - rows that a drafter has not seen yet
  *
- * What a step gave for committed tokens, newest last. It ends where the
- * committed tokens of its sequence end. Engine thread only; open in any.
+ * What a step gave for committed tokens, newest last, while nobody wants the
+ * drafter's drafts: one pass over many rows is nearly as cheap as over one, so
+ * they wait. It ends where the committed tokens of its sequence end. A drafter
+ * that is idle is not worth a pass: then the oldest rows are dropped instead,
+ * and what was dropped is a gap that the drafter does not look behind
+ * (sl_seq.from), never read again.
+ *
+ * Engine thread only; open in any.
  */
 #ifndef SL_ENGINE_RING_H
 #define SL_ENGINE_RING_H
 
-#include "base/err.h"
+#include "state/seq.h"
 
-/* Rows that may wait while nobody drafts: one pass over many is nearly as cheap
- * as over one. */
-#define SL_DRAFT_RING 512
+#define SL_DRAFT_RING 512 /* rows that may wait */
+/* Decisions without a use after which a drafter is idle; and the rows that it is
+ * shown when it is tried again. Chosen, not measured. */
+#define SL_DRAFT_IDLE 64
+#define SL_DRAFT_NEAR 64
 
 struct sl_ring {
     float *row; /* [SL_DRAFT_RING][width] */
@@ -21,18 +29,19 @@ struct sl_ring {
 int sl_ring_open(struct sl_ring *r, size_t width, struct sl_err *err);
 void sl_ring_close(struct sl_ring *r);
 
-/* Rounds of the batch without a use after which a drafter is off: then it sees
- * only what lies closest when it is tried again. Chosen, not measured. */
-#define SL_DRAFT_IDLE 64
-#define SL_DRAFT_NEAR 64 /* rows */
+/* Let n rows wait, the newest of q. False, and nothing is done, when the ring is
+ * full and should be shown first; never when the drafter is idle, whose plane it
+ * is. */
+bool sl_ring_wait(struct sl_ring *r, struct sl_seq *q, uint32_t plane,
+                  const float *rows, uint32_t n, bool idle);
 
-/* Forget all but the newest n rows. */
-void sl_ring_trim(struct sl_ring *r, uint32_t n);
+/* The rows that wait are about to be shown, and behind them lies position `end`
+ * of q: an idle drafter is shown the nearest ones. Returns the position of the
+ * first. */
+uint32_t sl_ring_near(struct sl_ring *r, struct sl_seq *q, uint32_t plane,
+                      uint32_t end, bool idle);
 
-/* Add n rows; false, and nothing is done, when they do not fit. */
-bool sl_ring_push(struct sl_ring *r, const float *rows, uint32_t n);
-
-/* Add the newest of n rows, at the cost of the oldest that wait. */
-void sl_ring_push_newest(struct sl_ring *r, const float *rows, uint32_t n);
+/* Forget all rows, which ended where q ends. */
+void sl_ring_drop(struct sl_ring *r, struct sl_seq *q, uint32_t plane);
 
 #endif

@@ -16,9 +16,13 @@
  *
  * Drafting is off where it gains less than MIN_GAIN, which is about the error
  * of the tables: so it loses nothing. What is off is tried again now and then
- * by a round of one draft. The pause until the next such probe doubles with each
- * that fails, so that a text that stays hard costs less and less; and there is
- * no probe at all where even drafts that are always right would not pay.
+ * by a round of one draft, a probe. How often is a matter of time, not of
+ * rounds: a probe is paid from a credit that grows by PROBE_SHARE of all time,
+ * and is charged with all that drafters did while nobody drafted for gain, which
+ * includes the rows that they had not seen. So being off costs that share and no
+ * more, with one user or with many, whatever a probe costs. A probe that was
+ * right earns the token it gave, and the next one comes soon. There is none where
+ * even drafts that are always right would not pay.
  *
  * Tables can be wrong, so a guard compares what rounds with drafts really took
  * with what the table of plain steps says, and stops drafting for a while when
@@ -35,9 +39,8 @@
 #define AGE 64          /* rounds. Chosen. */
 #define MIN_GAIN 1.03   /* against plain */
 #define KEEP_GAIN 1.03  /* to change the drafter */
-#define FIRST_PAUSE 32  /* rounds */
-#define LEAST_PAUSE 4
-#define MOST_PAUSE 1024
+#define PROBE_SHARE 0.007 /* of all time: below the noise. Chosen. */
+#define MOST_CREDIT 4     /* steps: what can be lost at once. Chosen. */
 #define GUARD_TOK 256   /* tokens that the guard looks back at */
 #define STOP_TOK 2048   /* tokens without drafts after it stopped them */
 #define MIN_RATIO 0.98
@@ -72,7 +75,7 @@ void sl_speculate_init(struct sl_speculate *s, uint32_t fixed)
 
 void sl_guess_init(struct sl_guess *g, const struct sl_speculate *s)
 {
-    *g = (struct sl_guess){.wait = FIRST_PAUSE, .pause = FIRST_PAUSE};
+    *g = (struct sl_guess){.by = SL_BY_NONE};
     for (int i = 0; i < SL_N_ODDS; i++) {
         g->odds[i] = s->odds[i];
         for (int k = 0; k < SL_MAX_DRAFT; k++)
@@ -135,20 +138,17 @@ static double best_rate(const struct batch *b, enum sl_by by,
     return best;
 }
 
-/* Could drafting pay, if every draft were right? As for the first sequence that
+/* Could a drafter pay, if every draft were right? As for the first sequence that
  * has any. */
-static bool could_pay(const struct batch *b, const struct sl_bid *bid)
+static bool could_pay(const struct batch *b, const struct sl_bid *bid,
+                      enum sl_by by)
 {
     double plain = b->n / step_s(b, 0);
 
-    for (enum sl_by by = SL_BY_NONE + 1; by < SL_N_BY; by++)
-        for (uint32_t i = 0; i < b->n; i++)
-            if (bid[i].most[by] > 0) {
-                if (best_rate(b, by, &bid[i].guess->odds[bid[i].odds[by]],
-                              bid[i].most[by], true) > plain * MIN_GAIN)
-                    return true;
-                break;
-            }
+    for (uint32_t i = 0; i < b->n; i++)
+        if (bid[i].most[by] > 0)
+            return best_rate(b, by, &bid[i].guess->odds[bid[i].odds[by]],
+                             bid[i].most[by], true) > plain * MIN_GAIN;
     return false;
 }
 
@@ -258,19 +258,34 @@ static void deal(struct sl_bid *bid, uint32_t n, uint32_t total)
         bid[likeliest(bid, n, &chance)].depth++;
 }
 
-/* A sequence that does not draft: is it time to see whether it should? */
-static bool is_probe(struct sl_bid *bid, bool could)
+/* Let one sequence that does not draft try the drafter that was not tried for
+ * the longest, when there is credit for it. */
+static void probe(const struct batch *b, struct sl_bid *bid,
+                  const bool could[SL_N_BY])
 {
-    struct sl_guess *g = bid->guess;
+    struct sl_speculate *s = b->s;
+    uint32_t at = s->next_probe % b->n;
+    enum sl_by who = SL_BY_NONE;
+    double cost_s;
 
-    if (!could || bid->by == SL_BY_NONE)
-        return false;
-    if (g->wait > 0) {
-        g->wait--;
-        return false;
+    if (bid[at].depth > 0) {
+        s->next_probe++;
+        return;
     }
-    g->wait = g->pause;
-    return true;
+    for (enum sl_by by = SL_BY_NONE + 1; by < SL_N_BY; by++)
+        if (could[by] && bid[at].most[by] > 0 &&
+            (who == SL_BY_NONE || s->last_probe[by] < s->last_probe[who]))
+            who = by;
+    cost_s = step_s(b, 1) - step_s(b, 0);
+    s->next_probe += who == SL_BY_NONE;
+    if (who == SL_BY_NONE || s->credit_s < cost_s + passes_s(s, who, 1, 1))
+        return;
+    s->next_probe++;
+    s->last_probe[who] = s->n_plan;
+    s->credit_s -= cost_s; /* the pass is charged as it comes */
+    bid[at].guess->probing = true;
+    bid[at].by = who;
+    bid[at].depth = 1;
 }
 
 static void plan_fixed(struct sl_speculate *s, struct sl_bid *bid, uint32_t n,
@@ -279,8 +294,6 @@ static void plan_fixed(struct sl_speculate *s, struct sl_bid *bid, uint32_t n,
     for (uint32_t i = 0; i < n; i++) {
         double best = 0;
 
-        bid[i].by = SL_BY_NONE;
-        bid[i].depth = 0;
         for (enum sl_by by = SL_BY_NONE + 1; by < SL_N_BY; by++) {
             const struct sl_odds *o = &bid[i].guess->odds[bid[i].odds[by]];
 
@@ -297,43 +310,56 @@ static void plan_fixed(struct sl_speculate *s, struct sl_bid *bid, uint32_t n,
     }
 }
 
+/* Who drafts for gain; the number of drafts. */
+static uint32_t plan_gain(const struct batch *b, struct sl_bid *bid,
+                          const bool could[SL_N_BY], uint32_t max_draft)
+{
+    uint32_t total = 0;
+    bool any = false;
+
+    for (int by = 0; by < SL_N_BY; by++)
+        any |= could[by];
+    for (uint32_t i = 0; any && i < b->n; i++)
+        choose(b, &bid[i]);
+    if (any)
+        total = best_total(b, bid, max_draft);
+    deal(bid, b->n, total);
+    return total;
+}
+
 void sl_speculate_plan(struct sl_speculate *s, const struct sl_cost *step,
                        struct sl_bid *bid, uint32_t n, uint32_t n_other,
                        uint64_t n_context, uint32_t max_draft)
 {
     struct batch b = {s, step, n, n_other, n_context};
+    bool could[SL_N_BY] = {false};
     uint32_t total = 0;
-    bool could = false;
 
     if (n == 0)
         return;
-    if (s->fixed) {
-        plan_fixed(s, bid, n, max_draft);
-    } else {
-        could = !s->stopped && could_pay(&b, bid);
-        for (uint32_t i = 0; i < n; i++) {
-            bid[i].by = SL_BY_NONE;
-            bid[i].depth = 0;
-            if (could)
-                choose(&b, &bid[i]);
-        }
-        if (could)
-            total = best_total(&b, bid, max_draft);
-        deal(bid, n, total);
-    }
+    s->n_plan++;
     for (uint32_t i = 0; i < n; i++) {
         bid[i].guess->probing = false;
-        if (bid[i].depth == 0 && !s->fixed && !s->stopped &&
-            total < max_draft && is_probe(&bid[i], could)) {
-            bid[i].guess->probing = true;
-            bid[i].depth = 1;
-            total++;
-        }
-        if (bid[i].depth > 0) {
-            bid[i].guess->by = bid[i].by;
-            if (!bid[i].guess->probing)
-                s->last_use[bid[i].by] = s->n_round;
-        }
+        bid[i].by = SL_BY_NONE;
+        bid[i].depth = 0;
+    }
+    if (s->fixed) {
+        plan_fixed(s, bid, n, max_draft);
+    } else if (!s->stopped) {
+        s->token_s = step_s(&b, 0) / n;
+        for (enum sl_by by = SL_BY_NONE + 1; by < SL_N_BY; by++)
+            could[by] = could_pay(&b, bid, by);
+        total = plan_gain(&b, bid, could, max_draft);
+        if (total < max_draft)
+            probe(&b, bid, could);
+    }
+    s->pays = s->fixed || total > 0;
+    for (uint32_t i = 0; i < n; i++) {
+        if (bid[i].depth == 0)
+            continue;
+        bid[i].guess->by = bid[i].by;
+        if (!bid[i].guess->probing)
+            s->last_use[bid[i].by] = s->n_plan;
     }
 }
 
@@ -372,15 +398,18 @@ void sl_speculate_learn(struct sl_speculate *s, struct sl_guess *g,
     odds_learn(&g->odds[odds], n_draft, n_accept, GAIN);
     if (s->n_round % AGE == 0)
         odds_age(&g->odds[odds], n_draft);
-    if (!g->probing) {
-        g->wait = g->pause = FIRST_PAUSE;
-    } else if (n_accept > 0) {
-        g->pause = (uint32_t)sl_max(g->pause / 4, LEAST_PAUSE);
-        g->wait = LEAST_PAUSE;
-    } else {
-        g->pause = (uint32_t)sl_min(g->pause * 2, MOST_PAUSE);
-        g->wait = g->pause;
-    }
+    if (g->probing)
+        s->credit_s += n_accept * s->token_s;
+}
+
+void sl_speculate_earn(struct sl_speculate *s, double step_s, double draft_s)
+{
+    double most = MOST_CREDIT * step_s;
+
+    s->credit_s += PROBE_SHARE * step_s;
+    if (!s->pays)
+        s->credit_s -= draft_s;
+    s->credit_s = s->credit_s < most ? s->credit_s : most;
 }
 
 void sl_speculate_guard(struct sl_speculate *s, uint32_t n_draft,

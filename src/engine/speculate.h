@@ -37,9 +37,8 @@ struct sl_odds {
 /* What one sequence remembers. */
 struct sl_guess {
     struct sl_odds odds[SL_N_ODDS];
-    enum sl_by by;        /* who drafted last */
-    uint32_t wait, pause; /* rounds until the next probe; and after that one */
-    bool probing;         /* the drafts of this round are a probe */
+    enum sl_by by; /* who drafted last */
+    bool probing;  /* the drafts of this round are a probe */
 };
 
 /* What a sequence could draft now, and what was decided. */
@@ -57,8 +56,15 @@ struct sl_speculate {
     struct sl_odds odds[SL_N_ODDS]; /* of all sequences */
     struct sl_cost pass[SL_N_BY];   /* one pass of a drafter, by sequences */
     uint64_t n_round, n_draft, n_accept;
-    uint64_t last_use[SL_N_BY]; /* n_round when it was chosen last, but
-                                   for probes */
+    uint64_t n_plan;            /* decisions, of which each */
+    uint64_t last_use[SL_N_BY]; /* was the last to choose it, but for probes; */
+    uint64_t last_probe[SL_N_BY]; /* and to probe it */
+    uint32_t next_probe; /* the sequence whose turn it is */
+    bool pays;           /* somebody drafts now because it is faster */
+
+    /* Seconds that may be spent on finding out whether drafting pays: a small
+     * share of all time, see speculate.c. */
+    double credit_s, token_s; /* and what a token takes without drafts */
 
     /* The guard: what rounds with drafts took, and what the same tokens would
      * have taken without. */
@@ -85,6 +91,9 @@ void sl_speculate_plan(struct sl_speculate *s, const struct sl_cost *step,
 void sl_speculate_learn(struct sl_speculate *s, struct sl_guess *g,
                         enum sl_odds_of odds, uint32_t n_draft,
                         uint32_t n_accept);
+
+/* A step took so long, of whatever rows; and what drafters did behind it. */
+void sl_speculate_earn(struct sl_speculate *s, double step_s, double draft_s);
 
 /* A round of the whole batch without prompt rows gave n_tok tokens in spent_s;
  * plain_s is what one token takes without drafts. */

@@ -386,6 +386,8 @@ static void keep(struct sl_engine *e, struct sl_gen *g)
 {
     struct sl_step flush = {.seq = &g->seq, .n_seq = 1};
 
+    if (e->n_keep == 0)
+        return;
     sl_draft_catch_up(g);
     /* Accepted drafts are not in the recurrent state yet. */
     if (g->seq->rec.n_pend > 0) {
@@ -435,20 +437,38 @@ static void guard(struct sl_engine *e, const struct sl_step *s,
     }
     if (n_seq > 0 && n_tok > 0)
         sl_speculate_guard(&e->spec, s->n_row - n_seq, n_tok, spent_s,
-                           sl_cost_predict(&e->cost, n_seq,
+                           sl_cost_predict(&e->verify, n_seq,
                                            context * n_seq / s->n_row) /
                                n_seq);
 }
 
-/* A step took so long. What slows steps slows the passes of drafters, too, which
- * may not have run for a while. */
-static void learn(struct sl_engine *e, uint32_t n_row, uint64_t context,
-                  double s)
+/* A step took so long. What slows one kind of step slows the others, and the
+ * passes of drafters, which may not have run for a while. */
+static void learn(struct sl_engine *e, const struct sl_step *st,
+                  uint64_t context, double s)
 {
-    double all = sl_cost_learn(&e->cost, n_row, context, s);
+    double all = sl_cost_learn(&e->cost, st->n_row, context, s);
 
+    if (st->n_logit == st->n_row)
+        (void)sl_cost_learn(&e->verify, st->n_row, context, s);
+    else
+        sl_cost_scale(&e->verify, all);
     for (int by = 0; by < SL_N_BY; by++)
         sl_cost_scale(&e->spec.pass[by], all);
+}
+
+/* Let the drafters work behind a step that took so long. Draws are left out:
+ * they take as long for each token without drafts. */
+static void draft(struct sl_engine *e, const struct sl_step *s,
+                  uint64_t context, double step_s)
+{
+    uint64_t t0 = sl_clock_ns();
+    double draft_s;
+
+    sl_engine_draft(e);
+    draft_s = sl_clock_s(t0, sl_clock_ns());
+    sl_speculate_earn(&e->spec, step_s, draft_s);
+    guard(e, s, context, step_s + draft_s);
 }
 
 void sl_engine_step(struct sl_engine *e)
@@ -478,17 +498,15 @@ void sl_engine_step(struct sl_engine *e)
     t0 = sl_clock_ns();
     sl_forward(e->model, &s);
     took = sl_clock_s(t0, sl_clock_ns());
-    learn(e, s.n_row, context, took);
+    learn(e, &s, context, took);
     e->n_step++;
     sl_engine_count_step(e, s.n_row, took);
     if (sl_engine_score(e))
         s.logits = sl_head(e->model, s.logit_row, s.n_logit);
     for (uint32_t i = 0; i < e->n_run; i++)
         finish_rows(e, e->run[i], &e->part[i], &s.logits, &err);
-    if (e->drafts) {
-        sl_engine_draft(e);
-        guard(e, &s, context, sl_clock_s(t0, sl_clock_ns()));
-    }
+    if (e->drafts)
+        draft(e, &s, context, took);
     settle(e, &err);
     sl_engine_publish(e);
 }

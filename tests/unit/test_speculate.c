@@ -16,6 +16,7 @@
  * pass_s. A text: each draft is right with chance p. */
 struct sim {
     double fixed, row, pass, p;
+    double drain; /* what a pass takes besides after a round without one */
     uint32_t n_seq;
     struct sl_speculate s;
     struct sl_cost step;
@@ -23,6 +24,7 @@ struct sim {
     uint64_t random;
     double time;
     uint64_t n_tok, n_drafted;
+    bool passed; /* in the round before */
 };
 
 static void sim_init(struct sim *m)
@@ -46,7 +48,7 @@ static void round_of(struct sim *m, uint32_t fixed)
 {
     struct sl_bid bid[64];
     uint32_t n_draft = 0, deepest = 0, n_tok = m->n_seq;
-    double spent;
+    double spent, passes;
 
     for (uint32_t i = 0; i < m->n_seq; i++) {
         bid[i] = (struct sl_bid){.guess = &m->guess[i]};
@@ -64,7 +66,10 @@ static void round_of(struct sim *m, uint32_t fixed)
         deepest = depth > deepest ? depth : deepest;
         sl_speculate_learn(&m->s, &m->guess[i], SL_ODDS_MTP, depth, right);
     }
-    spent = m->fixed + m->row * (m->n_seq + n_draft) + m->pass * deepest;
+    passes = m->pass * deepest + (deepest > 0 && !m->passed ? m->drain : 0);
+    m->passed = deepest > 0;
+    spent = m->fixed + m->row * (m->n_seq + n_draft) + passes;
+    sl_speculate_earn(&m->s, spent - passes, passes);
     sl_speculate_guard(&m->s, n_draft, n_tok, spent,
                        (m->fixed + m->row * m->n_seq) / m->n_seq);
     m->time += spent;
@@ -125,6 +130,27 @@ static void test_hard_text_costs_little(void **state)
 
     (void)state;
     assert_true(rate(m, DECIDE, 512) > 0.98 * rate(m, 0, 512));
+}
+
+/* With many users, and passes that cost much because the drafter has to be shown
+ * what it missed, finding out costs no more than its share of the time. */
+static void test_probes_have_a_budget(void **state)
+{
+    static const struct sim machine[] = {
+        {.fixed = 20, .row = 1, .pass = 8, .p = 0.1, .n_seq = 32},
+        {.fixed = 40, .row = 1, .pass = 10, .p = 0.05, .n_seq = 16},
+        {.fixed = 10, .row = 1, .pass = 2, .drain = 20, .p = 0.2, .n_seq = 1},
+        {.fixed = 10, .row = 1, .pass = 2, .drain = 20, .p = 0.1, .n_seq = 8},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < SL_COUNTOF(machine); i++) {
+        double got = rate(machine[i], DECIDE, 16384);
+        double plain = rate(machine[i], 0, 16384);
+
+        if (got < 0.985 * plain)
+            fail_msg("machine %zu: %.4f of plain", i, got / plain);
+    }
 }
 
 /* Where even drafts that are always right would not pay, there are none. */
@@ -259,6 +285,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_near_the_best),
         cmocka_unit_test(test_hard_text_costs_little),
+        cmocka_unit_test(test_probes_have_a_budget),
         cmocka_unit_test(test_off_is_off),
         cmocka_unit_test(test_comes_back),
         cmocka_unit_test(test_guard),
