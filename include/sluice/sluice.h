@@ -83,6 +83,10 @@ struct sl_engine_opts {
     enum sl_weight_plan weights;
     bool prefix_cache;       /* keep what was read for later prompts */
     uint64_t prefix_cache_bytes; /* for recurrent states; 0: a part of memory */
+    /* A folder that kept prefixes are written to, so that they outlive the
+     * engine; NULL: memory only. What it holds at most; 0: 10 GiB. */
+    const char *prefix_cache_dir;
+    uint64_t prefix_cache_dir_bytes;
     enum sl_draft_who draft;
     enum sl_draft_by drafter;
     const char *draft_model; /* the folder of a block drafter; NULL: drafter/ in
@@ -141,12 +145,25 @@ SL_API void sl_engine_info(const struct sl_engine *e,
  * Does not wait for the engine. Any thread. */
 #define SL_STATS_DRAFT 15 /* drafts of one round, at most */
 #define SL_STATS_ROWS 14  /* 1, 8, 16, 32, ... 16384 rows, and more */
+/* What the cache of prefixes does, and what it holds. */
+struct sl_prefix_cache_stats {
+    uint32_t n_kept;        /* prefixes in memory */
+    uint64_t n_hit, n_miss; /* prompts that began with one, and that did not */
+    uint64_t n_tok_hit;     /* tokens that were not read again */
+    uint64_t n_put, n_evict;
+    uint64_t page_bytes, state_bytes; /* in memory */
+    bool on_disk;                     /* the rest counts */
+    uint32_t n_disk;                  /* prefixes that can be read back */
+    uint64_t disk_bytes;
+    uint64_t n_disk_put, n_disk_load, n_disk_tok; /* written, read back */
+    uint64_t n_disk_evict, n_disk_drop; /* files; damaged or not written */
+};
+
 struct sl_engine_stats {
     uint32_t n_run;                /* generations that run */
     uint64_t kv_used, kv_total;    /* tokens of the pool, those kept included */
     uint32_t n_state, n_state_max; /* recurrent states in use */
-    uint32_t n_kept;               /* prefixes that the cache holds */
-    uint64_t n_kept_used;          /* times that one was */
+    struct sl_prefix_cache_stats prefix;
     uint64_t n_preempt;
     uint64_t n_step, n_row;
     double step_s; /* time inside of the model, of all steps */

@@ -7,6 +7,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -233,6 +234,26 @@ bool sl_file_stamp(struct sl_file_stamp *out, const char *path)
         .mtime_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 +
                     st.st_mtim.tv_nsec};
     return true;
+}
+
+#define SECOND 1000000000 /* ns */
+
+bool sl_file_touch(const char *path, int64_t ns)
+{
+    struct timespec t[2] = {{.tv_nsec = UTIME_OMIT},
+                            {.tv_sec = ns / SECOND, .tv_nsec = ns % SECOND}};
+
+    /* Where nothing may be changed the file is still there. */
+    return utimensat(AT_FDCWD, path, t, 0) == 0 ||
+           (errno != ENOENT && errno != ENOTDIR);
+}
+
+int64_t sl_file_now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (int64_t)t.tv_sec * SECOND + t.tv_nsec;
 }
 
 int sl_dir_make(const char *dir, struct sl_err *err)

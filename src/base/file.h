@@ -52,6 +52,11 @@ struct sl_file_stamp {
 };
 bool sl_file_stamp(struct sl_file_stamp *out, const char *path);
 
+/* Say that the file was changed at this time, in nanoseconds of sl_file_now;
+ * false when it is not there. */
+bool sl_file_touch(const char *path, int64_t mtime_ns);
+int64_t sl_file_now(void); /* the clock of mtime_ns */
+
 /* The folder and all above it; fine when it is there. */
 int sl_dir_make(const char *dir, struct sl_err *err);
 

@@ -148,6 +148,13 @@ enum sl_opt_type {
     X(PREFIX_CACHE_GIB, FLOAT, SL_OPT_V_ENGINE, "prefix-cache-gib", "", "X",   \
       0, 1 << 20, "0",                                                         \
       "Memory for the states of kept prefixes; 0 is a tenth of what is free.") \
+    X(PREFIX_CACHE_DIR, TEXT, SL_OPT_V_ENGINE, "prefix-cache-dir", "", "DIR",  \
+      0, 0, "",                                                                \
+      "Write what is kept to this folder, too, so that it outlives a restart. "\
+      "Several servers may share it. It holds what was said: keep it private.")\
+    X(PREFIX_CACHE_DIR_GIB, FLOAT, SL_OPT_V_ENGINE, "prefix-cache-dir-gib",    \
+      "", "X", 1e-6, 1 << 20, "10",                                            \
+      "What that folder holds at most; what was used least lately goes first.")\
     X(SPECULATE, CHOICE, SL_OPT_V_ENGINE, "speculate", "", "all|off|greedy",   \
       0, 0, "all",                                                             \
       "Who drafts: all requests, none, or greedy ones. A draft is kept if it " \

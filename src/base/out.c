@@ -10,7 +10,13 @@
 
 static int start(struct sl_out *o, struct sl_err *err)
 {
-    o->fd = open(o->tmp, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    int how = O_RDWR | O_CREAT | O_CLOEXEC;
+
+    o->fd = open(o->tmp, how | (o->spare ? O_EXCL : O_TRUNC),
+                 o->spare ? 0600 : 0666);
+    if (o->fd < 0 && errno == EEXIST)
+        return sl_fail(err, SL_EBUSY, "'%.300s' is being written already",
+                       o->path);
     if (o->fd < 0)
         return sl_fail_errno(err, errno, "writing '%.300s'", o->tmp);
     o->open = true;
@@ -40,14 +46,14 @@ int sl_out_rename(struct sl_out *o, const char *path, struct sl_err *err)
     return 0;
 }
 
-int sl_out_open(struct sl_out *o, const char *path, uint64_t bytes,
-                struct sl_err *err)
+static int open_out(struct sl_out *o, const char *path, uint64_t bytes,
+                    bool spare, struct sl_err *err)
 {
     char tmp[4096];
     int n = snprintf(tmp, sizeof(tmp), "%s.%ld.tmp", path, (long)getpid());
     int rc;
 
-    *o = (struct sl_out){.fd = -1};
+    *o = (struct sl_out){.fd = -1, .spare = spare};
     if (n < 0 || (size_t)n >= sizeof(tmp))
         return sl_fail(err, SL_EARG, "the path '%.100s...' is too long", path);
     rc = sl_mem_dup(&o->path, path, strlen(path), err);
@@ -56,6 +62,18 @@ int sl_out_open(struct sl_out *o, const char *path, uint64_t bytes,
     if (!rc)
         rc = start(o, err);
     return rc ? rc : sl_out_size(o, bytes, err);
+}
+
+int sl_out_open(struct sl_out *o, const char *path, uint64_t bytes,
+                struct sl_err *err)
+{
+    return open_out(o, path, bytes, false, err);
+}
+
+int sl_out_open_spare(struct sl_out *o, const char *path, uint64_t bytes,
+                      struct sl_err *err)
+{
+    return open_out(o, path, bytes, true, err);
 }
 
 int sl_out_at(const struct sl_out *o, uint64_t at, const void *p, size_t n,
@@ -95,10 +113,10 @@ void sl_out_unmap(const struct sl_out *o, unsigned char *p)
         (void)munmap(p, o->bytes);
 }
 
-/* fsync, close and rename. */
+/* fsync (if it matters), close and rename. */
 static int finish(struct sl_out *o, struct sl_err *err)
 {
-    int e = fsync(o->fd) ? errno : 0;
+    int e = !o->spare && fsync(o->fd) ? errno : 0;
 
     if (close(o->fd) && !e)
         e = errno;

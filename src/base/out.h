@@ -14,6 +14,7 @@ struct sl_out {
     char *path, *tmp; /* owned */
     int fd;
     bool open;
+    bool spare; /* see sl_out_open_spare */
     uint64_t bytes;
 };
 
@@ -21,6 +22,12 @@ struct sl_out {
  * is no room. The caller ends it with sl_out_close, also after a failure. */
 int sl_out_open(struct sl_out *o, const char *path, uint64_t bytes,
                 struct sl_err *err);
+
+/* The same for what can be made again, and is checked when it is read: nobody
+ * waits until it is on the disk, and only this user may read it. SL_EBUSY when
+ * another thread of this process writes the same file. */
+int sl_out_open_spare(struct sl_out *o, const char *path, uint64_t bytes,
+                      struct sl_err *err);
 
 /* Once, for a file that was opened with 0 bytes: now it is known how many. */
 int sl_out_size(struct sl_out *o, uint64_t bytes, struct sl_err *err);

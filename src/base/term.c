@@ -21,6 +21,7 @@ void sl_term_init(void)
     struct sigaction a = {.sa_handler = SIG_IGN};
 
     sigaction(SIGPIPE, &a, NULL);
+    sigaction(SIGXFSZ, &a, NULL); /* a file that may not grow: an error */
     for (int fd = 0; fd <= 2; fd++)
         /* The wrong direction on purpose: reading or writing it still fails. */
         if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)

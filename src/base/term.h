@@ -10,7 +10,8 @@
 #include "base/err.h"
 
 /* Once, at start. A closed pipe becomes an error of the write instead of the
- * silent end of the process; closed standard streams are occupied, so that no
+ * silent end of the process, and so does a file that passes the limit of its
+ * size (ulimit -f); closed standard streams are occupied, so that no
  * file of ours can take their numbers. */
 void sl_term_init(void);
 

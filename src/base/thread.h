@@ -17,6 +17,7 @@ enum sl_rank {
     SL_RANK_ENCODER,    /* the idle encoders */
     SL_RANK_SHAPE,      /* the shapes that are kept */
     SL_RANK_WORK,       /* jobs of the server, to do and done */
+    SL_RANK_SHELF,      /* prefixes to write, and what the disk holds */
 };
 
 struct sl_mutex {

@@ -80,6 +80,10 @@ void sl_cli_engine_opts(struct sl_engine_opts *eo, const struct sl_opts *o)
     eo->kv_type = kv[v[SL_OPT_KV_DTYPE].i];
     eo->prefix_cache = v[SL_OPT_PREFIX_CACHE].i == 0; /* on, off */
     eo->prefix_cache_bytes = (uint64_t)(v[SL_OPT_PREFIX_CACHE_GIB].f * 0x1p30);
+    eo->prefix_cache_dir = v[SL_OPT_PREFIX_CACHE_DIR].s;
+    if (sl_opts_has(o, SL_OPT_PREFIX_CACHE_DIR_GIB))
+        eo->prefix_cache_dir_bytes =
+            (uint64_t)(v[SL_OPT_PREFIX_CACHE_DIR_GIB].f * 0x1p30);
     eo->draft = who[v[SL_OPT_SPECULATE].i];
     eo->draft_model = v[SL_OPT_DRAFT_MODEL].s;
     eo->drafter = by[v[SL_OPT_DRAFTER].i];

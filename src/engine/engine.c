@@ -21,6 +21,7 @@
 #define DEPTH 7            /* drafts of one sequence: where a chain ends */
 #define DEFAULT_ROWS 512   /* of a step; chosen, not measured */
 #define MAX_TEMPLATE ((size_t)16 << 20)
+#define PATH_CAP 4096
 #define DRAFTER "drafter" /* the folder of a model's block drafter */
 #define TURN "<|im_start|>" /* begins a turn in the family's chat format */
 
@@ -128,7 +129,8 @@ static bool take_submitted(struct sl_engine *e)
     bool stop;
 
     sl_lock(&e->mu);
-    while (!e->stop && !e->submitted.head && !e->waiting.head && e->n_run == 0)
+    while (!e->stop && !e->submitted.head && !e->loaded && e->n_run == 0 &&
+           (!e->waiting.head || e->loads_for))
         sl_cond_wait(&e->work, &e->mu);
     got = e->submitted;
     e->submitted = (struct sl_gen_list){0};
@@ -400,8 +402,9 @@ static int open_memory(struct sl_engine *e, struct sl_err *err)
     m.n_draft = e->opts.max_num_seqs;
     sl_model_rec_shape(c, e->max_depth, &m.rec);
     e->n_keep = places_to_keep(e, sl_rec_slot_bytes(&m.rec));
-    m.n_seq += e->n_keep;
-    m.n_slot += e->n_keep;
+    /* And one that is being read back from the disk. */
+    m.n_seq += e->n_keep + (e->opts.prefix_cache_dir != NULL);
+    m.n_slot += e->n_keep + (e->opts.prefix_cache_dir != NULL);
     other = sl_model_work_bytes(c, sl_pool_n_thread(e->pool), &work) +
             m.n_slot * sl_rec_slot_bytes(&m.rec);
     rc = size_context(e, sl_kv_page_bytes(plane, m.n_plane, m.kv_type), other, err);
@@ -484,6 +487,16 @@ static int check_opts(const struct sl_engine_opts *o, const char *path,
                        "--draft-depth is %u, but nobody drafts; remove it, or "
                        "--speculate off and --drafter none",
                        o->draft_depth);
+    if (o->prefix_cache_dir && !o->prefix_cache)
+        return sl_fail(err, SL_EARG,
+                       "--prefix-cache-dir keeps prefixes on a disk and "
+                       "--prefix-cache off says that none are kept; remove one "
+                       "of them");
+    if (o->prefix_cache_dir_bytes > 0 && !o->prefix_cache_dir)
+        return sl_fail(err, SL_EARG,
+                       "--prefix-cache-dir-gib limits the folder of "
+                       "--prefix-cache-dir, which is not given; give it, or "
+                       "remove the limit");
     if (sl_file_kind(path) == SL_FILE_NONE)
         return sl_fail(err, SL_ENOTFOUND,
                        "there is no model at '%s'; give the folder of a "
@@ -538,22 +551,23 @@ static int check_accept(struct sl_engine *e, struct sl_err *err)
 }
 
 /* The block drafter: the one that was named, or the folder drafter/ in that of
- * the model. */
+ * the model; `inside` says which. */
 static int open_flash(struct sl_engine *e, const char *path,
-                      struct sl_err *err)
+                      char inside[PATH_CAP], struct sl_err *err)
 {
     const struct sl_model_opts o = {
         .max_row = (uint32_t)sl_max(e->opts.max_num_batched_tokens,
                                     SL_DRAFT_RING),
         .max_seq = e->opts.max_num_seqs,
         .max_logit = e->max_logit};
-    char inside[4096];
-    const char *dir = e->opts.draft_model;
+    const char *dir = inside;
     int rc = 0;
 
-    if (!dir) {
-        rc = sl_path_join(inside, sizeof(inside), path, DRAFTER, err);
-        dir = inside;
+    if (e->opts.draft_model) {
+        if (snprintf(inside, PATH_CAP, "%s", e->opts.draft_model) >= PATH_CAP)
+            rc = sl_fail(err, SL_EARG, "--draft-model is too long a path");
+    } else {
+        rc = sl_path_join(inside, PATH_CAP, path, DRAFTER, err);
         if (!rc && sl_file_kind(dir) != SL_FILE_DIR) {
             if (e->opts.drafter != SL_DRAFTER_DFLASH)
                 return 0;
@@ -573,9 +587,10 @@ static int open_flash(struct sl_engine *e, const char *path,
     return 0;
 }
 
-/* Who drafts: what was asked for, or whoever can. */
+/* Who drafts: what was asked for, or whoever can; `drafter` is the folder of
+ * the block drafter, if there is one. */
 static int open_drafters(struct sl_engine *e, const char *path,
-                         struct sl_err *err)
+                         char drafter[PATH_CAP], struct sl_err *err)
 {
     enum sl_draft_by by = e->opts.drafter;
     bool all = by == SL_DRAFTER_AUTO;
@@ -606,7 +621,7 @@ static int open_drafters(struct sl_engine *e, const char *path,
     e->max_depth = DEPTH;
     e->max_logit += DRAFT_LOGITS;
     if (all || by == SL_DRAFTER_DFLASH)
-        return open_flash(e, path, err);
+        return open_flash(e, path, drafter, err);
     if (e->opts.draft_model)
         return sl_fail(err, SL_EARG,
                        "--draft-model names a block drafter, but --drafter "
@@ -650,6 +665,8 @@ static int load_model(struct sl_engine *e, struct sl_source **src,
     lo.pool = e->pool;
     if (!rc && keep && !lo.copy)
         rc = pack_weights(e, src, &lo, err);
+    if (!rc && e->opts.prefix_cache_dir)
+        e->has_weights_id = sl_packing_id(e->weights_id, *src, lo.plan);
     if (!rc)
         rc = sl_wrap(err, sl_weights_load(&e->weights, *src, &lo, err),
                      "loading '%.300s'", (*src)->path);
@@ -659,6 +676,7 @@ static int load_model(struct sl_engine *e, struct sl_source **src,
 static int load(struct sl_engine *e, const char *path, struct sl_err *err)
 {
     struct sl_source *src = NULL;
+    char drafter[PATH_CAP];
     int rc = sl_source_open(&src, path, err);
 
     sl_kern_init(&e->kern, e->opts.cpu_mask);
@@ -675,9 +693,11 @@ static int load(struct sl_engine *e, const char *path, struct sl_err *err)
     if (!rc)
         rc = check_accept(e, err);
     if (!rc)
-        rc = open_drafters(e, path, err);
+        rc = open_drafters(e, path, drafter, err);
     if (!rc)
         rc = open_memory(e, err);
+    if (!rc)
+        rc = sl_restore_open(e, e->flash ? drafter : NULL, err);
     if (!rc)
         rc = open_step(e, err);
     if (!rc && e->drafts && !e->opts.draft_depth)
@@ -732,6 +752,7 @@ void sl_engine_close(struct sl_engine **pe)
         sl_encoder_close(&e->encoder[--e->n_encoder]);
     sl_sampler_close(&e->sampler);
     sl_model_close(&e->model);
+    sl_restore_close(e);
     sl_prefix_close(&e->prefix);
     sl_flash_close(&e->flash);
     sl_memory_close(&e->mem);

@@ -47,11 +47,14 @@ struct sl_engine {
     uint32_t n_keep;  /* prefixes that the cache holds at most */
     int32_t turn_id;  /* the token that begins a turn of a chat; -1: none */
     double load_s;
+    uint8_t weights_id[SL_SHA256]; /* of the weights, for what is kept on disk */
+    bool has_weights_id;
 
     struct sl_mutex mu;
     struct sl_cond work;          /* with mu: submitted, or stop */
     struct sl_gen_list submitted; /* guarded by mu */
     bool stop;                    /* guarded by mu */
+    bool loaded; /* guarded by mu: the shelf has ended a load */
     struct sl_engine_stats told;  /* guarded by mu */
     struct sl_thread thread;
     bool started;
@@ -64,6 +67,9 @@ struct sl_engine {
     struct sl_model *model;
     struct sl_memory *mem;
     struct sl_prefix *prefix;
+    struct sl_shelf *shelf;          /* NULL: prefixes are in memory only */
+    const struct sl_gen *loads_for;  /* who waits for the shelf, or NULL; may be
+                                        gone */
     struct sl_sampler *sampler;
     struct sl_gen_list waiting;
     struct sl_gen **run; /* [max_num_seqs] by rising priority number, of equal
@@ -121,6 +127,18 @@ enum sl_dtype sl_engine_kv_dtype(enum sl_kv_type t);
 
 /* Run one step over the running generations (engine/step.c). */
 void sl_engine_step(struct sl_engine *e);
+
+/* What the disk holds of prompts (engine/restore.c). Open: after the prefix
+ * cache. Waits: g is first in the queue, and what belongs to it is on its way.
+ * Start: g->seq, which has read less than the disk holds, is given away to be
+ * filled; true when g has to wait for that. Finish: once a step. Engine thread,
+ * but for open and close. */
+int sl_restore_open(struct sl_engine *e, const char *drafter,
+                    struct sl_err *err);
+void sl_restore_close(struct sl_engine *e);
+bool sl_restore_waits(struct sl_engine *e, const struct sl_gen *g);
+bool sl_restore_start(struct sl_engine *e, struct sl_gen *g);
+void sl_restore_finish(struct sl_engine *e);
 
 /* The log-probabilities of the prompt's rows in the step that was run, for
  * those that want them (engine/score.c). Overwrites the step's logits. False

@@ -84,6 +84,7 @@ struct sl_gen {
     struct sl_ngram *ngram; /* NULL: not used */
     struct sl_ring ring; /* final hidden rows that the draft head has not seen */
     struct sl_ring taps; /* and residuals for the block drafter */
+    uint32_t n_asked;   /* times that the disk was asked for its prompt */
     struct sl_seq *seq; /* RUNNING: its n_tok first tokens went through */
     struct sl_history *hist;
     struct sl_detok detok;

@@ -30,19 +30,43 @@ void sl_engine_count_round(struct sl_engine *e, uint32_t n_draft,
         e->now.accept_at[i]++;
 }
 
+static void tell_prefixes(const struct sl_engine *e,
+                          struct sl_prefix_cache_stats *out)
+{
+    struct sl_prefix_stats p;
+    struct sl_shelf_stats d = {0};
+
+    sl_prefix_get_stats(e->prefix, &p);
+    if (e->shelf)
+        sl_shelf_get_stats(e->shelf, &d);
+    *out = (struct sl_prefix_cache_stats){.n_kept = p.n_entry,
+                                          .n_hit = p.n_hit,
+                                          .n_miss = p.n_miss,
+                                          .n_tok_hit = p.n_tok_hit,
+                                          .n_put = p.n_put,
+                                          .n_evict = p.n_evict,
+                                          .page_bytes = p.page_bytes,
+                                          .state_bytes = p.state_bytes,
+                                          .on_disk = e->shelf != NULL,
+                                          .n_disk = d.n_state,
+                                          .disk_bytes = d.bytes,
+                                          .n_disk_put = d.n_put,
+                                          .n_disk_load = d.n_load,
+                                          .n_disk_tok = d.n_tok_load,
+                                          .n_disk_evict = d.n_evict,
+                                          .n_disk_drop = d.n_drop};
+}
+
 void sl_engine_publish(struct sl_engine *e)
 {
     const struct sl_kv *kv = e->mem->kv;
-    struct sl_prefix_stats p;
 
-    sl_prefix_get_counts(e->prefix, &p);
+    tell_prefixes(e, &e->now.prefix);
     e->now.n_run = e->n_run;
     e->now.kv_total = (uint64_t)kv->n_page * SL_KV_PAGE;
     e->now.kv_used = (uint64_t)(kv->n_page - kv->n_free) * SL_KV_PAGE;
     e->now.n_state = e->mem->rec->n_slot - e->mem->rec->n_free;
     e->now.n_state_max = e->mem->rec->n_slot;
-    e->now.n_kept = p.n_entry;
-    e->now.n_kept_used = p.n_hit;
     sl_lock(&e->mu);
     e->told = e->now;
     sl_unlock(&e->mu);

@@ -81,12 +81,15 @@ static void run(struct sl_engine *e, struct sl_gen *g)
 /* Start the first waiting generation; false when it has to wait longer. */
 static bool admit(struct sl_engine *e, struct sl_gen *g)
 {
-    if (e->n_run == e->opts.max_num_seqs || open_seq(e, g))
+    if (e->n_run == e->opts.max_num_seqs || sl_restore_waits(e, g) ||
+        open_seq(e, g))
         return false;
     if (!has_room(e, g)) {
         sl_seq_close(&g->seq);
         return false;
     }
+    if (sl_restore_start(e, g))
+        return false;
     sl_prefix_count(e->prefix, g->seq);
     run(e, g);
     sl_lock(&g->mu);
@@ -482,6 +485,7 @@ void sl_engine_step(struct sl_engine *e)
     double took;
 
     drop_cancelled(e);
+    sl_restore_finish(e);
     admit_waiting(e);
     if (e->n_run == 0) {
         sl_engine_publish(e);

@@ -30,6 +30,10 @@
 #include "base/base.h"
 #include "base/dtype.h"
 
+/* Raised by a commit that changes what a contract computes, so that values
+ * which were kept on a disk are not mixed with others. */
+#define SL_CONTRACT 1
+
 #define SL_BFP 16        /* elements that share a bfp exponent */
 #define SL_GROUP 8       /* output rows that are interleaved */
 #define SL_TILE 16       /* state columns, and key positions, of one tile */

@@ -286,14 +286,14 @@ static bool add_folder(struct id *id, const char *dir)
     return ok;
 }
 
-/* What a receipt is called; false when the source cannot be told from others.
- * 32 KiB of names: not on the stack of a small thread. */
-static bool source_id(char out[HEX + 1], const struct sl_source *src,
-                      enum sl_dtype_plan plan)
+/* Digest of the stamps of a source's files, or (`src` NULL) of a folder's. False
+ * when they cannot be listed. 32 KiB of names: not on the stack of a small
+ * thread. */
+static bool stamp(uint8_t out[SL_SHA256], const struct sl_source *src,
+                  const char *dir, enum sl_dtype_plan plan)
 {
-    uint8_t digest[SL_SHA256];
     struct id *id = NULL;
-    bool ok;
+    bool ok = true;
 
     if (sl_mem_alloc(&id, 1, sizeof(*id), "names of files", NULL))
         return false;
@@ -301,16 +301,40 @@ static bool source_id(char out[HEX + 1], const struct sl_source *src,
     sl_sha256_u64(&id->sha, SL_PACKED_VERSION);
     sl_sha256_u64(&id->sha, SL_PACKED_LAYOUT);
     sl_sha256_u64(&id->sha, (uint64_t)plan);
-    if (src->form == SL_SOURCE_FOLDER)
-        ok = add_folder(id, src->path);
-    else
-        ok = true;
-    for (size_t i = 0; ok && src->ckpt && i < sl_ckpt_n_file(src->ckpt); i++)
+    if (!src || src->form == SL_SOURCE_FOLDER)
+        ok = add_folder(id, src ? src->path : dir);
+    for (size_t i = 0; ok && src && src->ckpt && i < sl_ckpt_n_file(src->ckpt);
+         i++)
         ok = add_file(id, "", sl_ckpt_file(src->ckpt, i));
-    ok = sl_sha256_end(&id->sha, digest) && ok;
+    ok = sl_sha256_end(&id->sha, out) && ok;
     sl_mem_free(id);
-    to_hex(out, digest);
     return ok;
+}
+
+/* What a receipt is called; false when the source cannot be told from others. */
+static bool source_id(char out[HEX + 1], const struct sl_source *src,
+                      enum sl_dtype_plan plan)
+{
+    uint8_t digest[SL_SHA256];
+
+    if (!stamp(digest, src, NULL, plan))
+        return false;
+    to_hex(out, digest);
+    return true;
+}
+
+bool sl_packing_id(uint8_t out[SL_SHA256], const struct sl_source *src,
+                   enum sl_dtype_plan plan)
+{
+    if (!src->packed)
+        return stamp(out, src, NULL, plan);
+    memcpy(out, src->packed->key, SL_SHA256);
+    return true;
+}
+
+bool sl_packing_folder_id(uint8_t out[SL_SHA256], const char *dir)
+{
+    return stamp(out, NULL, dir, SL_PLAN_AUTO);
 }
 
 struct cache {

@@ -37,6 +37,13 @@ int sl_packing_cached(struct sl_source **src, const char *dir,
 bool sl_packing_find(struct sl_source **src, const char *dir,
                      enum sl_dtype_plan plan);
 
+/* What tells the weights of this source and plan from others: the key of packed
+ * ones, else a digest of the stamps of its files. False when they cannot be
+ * listed. And the same of any folder. */
+bool sl_packing_id(uint8_t out[SL_SHA256], const struct sl_source *src,
+                   enum sl_dtype_plan plan);
+bool sl_packing_folder_id(uint8_t out[SL_SHA256], const char *dir);
+
 /* Check all digests of a packed file. */
 int sl_packing_verify(const struct sl_packed *p, struct sl_pool *pool,
                       sl_progress_fn *progress, void *ctx, struct sl_err *err);

@@ -23,6 +23,9 @@ struct sl_prefix {
     struct entry *entry;   /* [max_entry] */
     uint32_t n_entry, max_entry;
     uint64_t *hash; /* [max_tok + 1] behind each token of the prompt at hand */
+    uint32_t *n_hold;       /* [n_page] entries that a page belongs to */
+    uint32_t n_held;        /* pages with one or more */
+    struct sl_shelf *shelf; /* borrowed; NULL: memory only */
     double age;     /* credit of the last one that was dropped */
     struct sl_prefix_stats stats;
 };
@@ -50,6 +53,9 @@ int sl_prefix_open(struct sl_prefix **out, struct sl_memory *mem,
     if (!rc)
         rc = sl_mem_alloc(&p->hash, (size_t)mem->max_tok + 1,
                           sizeof(*p->hash), "the prefix cache", err);
+    if (!rc)
+        rc = sl_mem_alloc(&p->n_hold, mem->kv->n_page, sizeof(*p->n_hold),
+                          "the prefix cache", err);
     if (rc)
         sl_prefix_close(&p);
     else
@@ -57,8 +63,19 @@ int sl_prefix_open(struct sl_prefix **out, struct sl_memory *mem,
     return rc;
 }
 
+void sl_prefix_set_shelf(struct sl_prefix *p, struct sl_shelf *shelf)
+{
+    p->shelf = shelf;
+}
+
 static void drop(struct sl_prefix *p, uint32_t i)
 {
+    const struct sl_seq *q = p->entry[i].seq;
+
+    if (p->shelf)
+        sl_shelf_forget(p->shelf, q);
+    for (uint32_t k = 0; k < q->n_page; k++)
+        p->n_held -= --p->n_hold[q->page[k]] == 0;
     sl_seq_close(&p->entry[i].seq);
     sl_mem_free(p->entry[i].tok);
     p->entry[i] = p->entry[--p->n_entry];
@@ -75,6 +92,7 @@ void sl_prefix_close(struct sl_prefix **pp)
         drop(p, p->n_entry - 1);
     sl_mem_free(p->entry);
     sl_mem_free(p->hash);
+    sl_mem_free(p->n_hold);
     sl_mem_free(p);
 }
 
@@ -140,20 +158,41 @@ static size_t bytes_of(const struct sl_prefix *p, const struct sl_seq *q,
            pages * p->mem->kv->page_bytes;
 }
 
+/* The entry, complete but for its worth, is there from now on; `had` of its
+ * tokens were before. */
+static void insert(struct sl_prefix *p, struct entry *e, uint32_t had)
+{
+    e->hash = p->hash[e->seq->n_tok]; /* find left it there */
+    e->worth = (e->seq->n_tok - had) / (double)bytes_of(p, e->seq, had);
+    e->credit = p->age + e->worth;
+    for (uint32_t k = 0; k < e->seq->n_page; k++)
+        p->n_held += p->n_hold[e->seq->page[k]]++ == 0;
+    p->entry[p->n_entry++] = *e;
+    p->stats.n_put++;
+}
+
+/* Is tok[0..n) there already? Then it is as good as used; else *had says how
+ * many of them are. */
+static bool is_kept(struct sl_prefix *p, const int32_t *tok, uint32_t n,
+                    uint64_t salt, uint32_t *had)
+{
+    struct entry *old = find(p, tok, n, salt);
+
+    *had = old ? old->seq->n_tok : 0;
+    if (*had != n)
+        return false;
+    old->credit = p->age + old->worth;
+    return true;
+}
+
 void sl_prefix_put(struct sl_prefix *p, struct sl_seq *q, const int32_t *tok,
                    uint64_t salt)
 {
     uint32_t n = q->n_tok, had;
-    struct entry *old, e = {.salt = salt};
+    struct entry e = {.salt = salt};
 
-    if (p->max_entry == 0 || n == 0)
+    if (p->max_entry == 0 || n == 0 || is_kept(p, tok, n, salt, &had))
         return;
-    old = find(p, tok, n, salt);
-    had = old ? old->seq->n_tok : 0;
-    if (old && had == n) {
-        old->credit = p->age + old->worth;
-        return;
-    }
     if (p->n_entry == p->max_entry)
         sl_prefix_evict(p);
     if (sl_mem_alloc(&e.tok, n, sizeof(*e.tok), "a prefix", NULL))
@@ -166,45 +205,62 @@ void sl_prefix_put(struct sl_prefix *p, struct sl_seq *q, const int32_t *tok,
         return;
     }
     memcpy(e.tok, tok, n * sizeof(*tok));
-    e.hash = p->hash[n]; /* find left it there */
-    e.worth = (n - had) / (double)bytes_of(p, e.seq, had);
-    e.credit = p->age + e.worth;
-    p->entry[p->n_entry++] = e;
-    p->stats.n_put++;
+    insert(p, &e, had);
+    /* Less than a page is read again as fast as a file is. */
+    if (p->shelf && n >= SL_KV_PAGE)
+        sl_shelf_put(p->shelf, e.seq, e.tok, salt);
+}
+
+void sl_prefix_give(struct sl_prefix *p, struct sl_seq *q, int32_t *tok,
+                    uint64_t salt)
+{
+    struct entry e = {.seq = q, .tok = tok, .salt = salt};
+    uint32_t had;
+
+    if (p->max_entry == 0 || is_kept(p, tok, q->n_tok, salt, &had)) {
+        sl_seq_close(&q);
+        sl_mem_free(tok);
+        return;
+    }
+    if (p->n_entry == p->max_entry)
+        sl_prefix_evict(p);
+    insert(p, &e, had);
+}
+
+/* The least valuable entry; one that is being written only when there is no
+ * other, for that takes until its file is done. */
+static uint32_t choose(const struct sl_prefix *p)
+{
+    const struct sl_seq *busy = p->shelf ? sl_shelf_writing(p->shelf) : NULL;
+    uint32_t least = UINT32_MAX;
+
+    for (uint32_t i = 0; i < p->n_entry; i++)
+        if (p->entry[i].seq != busy &&
+            (least == UINT32_MAX ||
+             p->entry[i].credit < p->entry[least].credit))
+            least = i;
+    return least == UINT32_MAX ? 0 : least;
 }
 
 bool sl_prefix_evict(struct sl_prefix *p)
 {
-    uint32_t least = 0;
+    uint32_t least;
 
     if (p->n_entry == 0)
         return false;
-    for (uint32_t i = 1; i < p->n_entry; i++)
-        if (p->entry[i].credit < p->entry[least].credit)
-            least = i;
+    least = choose(p);
     p->age = p->entry[least].credit;
     drop(p, least);
     p->stats.n_evict++;
     return true;
 }
 
-void sl_prefix_get_counts(const struct sl_prefix *p,
-                          struct sl_prefix_stats *out)
-{
-    *out = p->stats;
-    out->n_entry = p->n_entry;
-    out->bytes = 0;
-}
-
 void sl_prefix_get_stats(const struct sl_prefix *p,
                          struct sl_prefix_stats *out)
 {
-    const struct sl_kv *kv = p->mem->kv;
-
-    sl_prefix_get_counts(p, out);
-    out->bytes = p->n_entry * sl_rec_slot_bytes(&p->mem->rec->shape);
-    for (uint32_t i = 0; i < p->n_entry; i++)
-        for (uint32_t k = 0; k < p->entry[i].seq->n_page; k++)
-            out->bytes +=
-                kv->page_bytes / kv->ref[p->entry[i].seq->page[k]];
+    *out = p->stats;
+    out->n_entry = p->n_entry;
+    out->state_bytes =
+        p->n_entry * sl_rec_slot_bytes(&p->mem->rec->shape);
+    out->page_bytes = p->n_held * (uint64_t)p->mem->kv->page_bytes;
 }

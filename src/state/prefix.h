@@ -16,12 +16,15 @@
  * takes to read is much the same for all of them, and a measured time would make
  * the choice depend on how busy the machine was.
  *
+ * With a shelf (shelf.h) every prefix is written to a disk, too, and what the
+ * disk gives back is put here.
+ *
  * Engine thread only.
  */
 #ifndef SL_STATE_PREFIX_H
 #define SL_STATE_PREFIX_H
 
-#include "state/seq.h"
+#include "state/shelf.h"
 
 struct sl_prefix;
 
@@ -29,13 +32,16 @@ struct sl_prefix_stats {
     uint64_t n_hit, n_miss, n_put, n_evict;
     uint64_t n_tok_hit; /* tokens that were not read again */
     uint32_t n_entry;
-    uint64_t bytes; /* states and pages that only the cache holds */
+    uint64_t state_bytes, page_bytes; /* held; what several share counts once */
 };
 
 /* At most max_entry prefixes; `mem` is borrowed. Its n_seq and n_slot must
  * leave room for them. */
 int sl_prefix_open(struct sl_prefix **out, struct sl_memory *mem,
                    uint32_t max_entry, struct sl_err *err);
+
+/* Write what is put here to `shelf` (borrowed until close) as well. */
+void sl_prefix_set_shelf(struct sl_prefix *p, struct sl_shelf *shelf);
 void sl_prefix_close(struct sl_prefix **p);
 
 /* A sequence that has read as much of tok[0..n) as anybody has, but not all of
@@ -54,13 +60,15 @@ void sl_prefix_count(struct sl_prefix *p, const struct sl_seq *q);
 void sl_prefix_put(struct sl_prefix *p, struct sl_seq *q, const int32_t *tok,
                    uint64_t salt);
 
+/* The same of a sequence that becomes the cache's, as do its tokens, and that
+ * the shelf has already. */
+void sl_prefix_give(struct sl_prefix *p, struct sl_seq *q, int32_t *tok,
+                    uint64_t salt);
+
 /* Give up the least valuable prefix; false when there is none. */
 bool sl_prefix_evict(struct sl_prefix *p);
 
 void sl_prefix_get_stats(const struct sl_prefix *p,
                          struct sl_prefix_stats *out);
-/* The same without bytes, which take a walk over all pages. */
-void sl_prefix_get_counts(const struct sl_prefix *p,
-                          struct sl_prefix_stats *out);
 
 #endif

@@ -4,8 +4,9 @@
  *
  * First, random conversations that grow, are edited, cut, branched and mixed,
  * several at once and some cancelled, against an engine whose cache has room for
- * a handful of states and a few pages: every answer that was completed, ids and
- * log probabilities, is that of an engine without a cache.
+ * a handful of states and a few pages, and a folder on the disk for about twice
+ * as much, which outlives the engine several times: every answer that was
+ * completed, ids and log probabilities, is that of an engine without a cache.
  *
  * Then the patterns of agents, with room: how many tokens of each prompt were
  * read again, against the least that is possible, which is what follows the
@@ -14,7 +15,11 @@
 #include <string.h>
 
 #include "../help/rig.h"
+#include <unistd.h>
+
+#include "base/file.h"
 #include "base/num.h"
+#include "base/tree.h"
 #include "engine/engine.h"
 
 #define DIR "tests/golden/models/dense-r2"
@@ -27,7 +32,11 @@ enum {
     N_CONV = 10,
     N_TOGETHER = 4,
     PAGE = 64,
+    LIVES = 4,        /* engines, one after the other, with one folder */
+    DISK = 1 << 20,   /* bytes of it */
 };
+
+static char disk[64];
 
 static uint32_t n_pass, n_fail;
 
@@ -40,7 +49,8 @@ static void verdict(bool ok, const char *what, uint32_t round)
 }
 
 static struct sl_engine *open_engine(uint64_t cache_bytes, uint32_t pool,
-                                     uint32_t seqs, uint32_t max_len)
+                                     uint32_t seqs, uint32_t max_len,
+                                     const char *dir)
 {
     struct sl_engine *e = NULL;
     struct sl_engine_opts o;
@@ -56,6 +66,8 @@ static struct sl_engine *open_engine(uint64_t cache_bytes, uint32_t pool,
     o.kv_pool_tokens = pool;
     o.prefix_cache = cache_bytes > 0;
     o.prefix_cache_bytes = cache_bytes;
+    o.prefix_cache_dir = dir;
+    o.prefix_cache_dir_bytes = dir ? DISK : 0;
     if (sl_engine_open(&e, DIR, &o, &err)) {
         printf("FAILED: %s\n", err.msg);
         exit(1);
@@ -210,28 +222,60 @@ static uint64_t random_round(struct sl_engine *warm, struct sl_engine *cold,
     return n_cached;
 }
 
+static void add_bytes(void *ctx, const char *name)
+{
+    struct sl_file_stamp s;
+    char path[256];
+
+    snprintf(path, sizeof(path), "%s/%.180s", disk, name);
+    if (sl_file_stamp(&s, path))
+        *(uint64_t *)ctx += s.size;
+}
+
+/* Rounds of one engine: the budget holds, in memory and on the disk. */
+static uint64_t one_life(struct sl_engine *cold, struct conv *conv,
+                         uint32_t first, uint32_t end, uint64_t *seed)
+{
+    /* A handful of states, and pages for two and a half conversations. */
+    struct sl_engine *e = open_engine(300000, 1792, N_TOGETHER, MAX_TOK, disk);
+    uint64_t n_cached = 0, bytes = 0;
+    struct sl_engine_stats st;
+
+    for (uint32_t r = first; r < end; r++)
+        n_cached += random_round(e, cold, conv, r, seed);
+    verdict(e->n_keep >= 3 && e->n_keep <= 20, "a small budget", e->n_keep);
+    sl_engine_stats(e, &st);
+    verdict(st.prefix.n_evict > (end - first) / 10, "nothing was given up",
+            end);
+    verdict(st.prefix.n_kept <= e->n_keep, "more states than the budget", end);
+    verdict(st.prefix.page_bytes <= e->mem->kv->bytes, "more pages than there "
+            "are", end);
+    verdict(first == 0 || st.prefix.n_disk_load > 0, "the disk was not used",
+            end);
+    verdict(st.prefix.n_disk_drop == 0, "a file was damaged", end);
+    sl_engine_close(&e);
+    verdict(sl_dir_each(disk, add_bytes, &bytes, NULL) == 0 && bytes > 0 &&
+                bytes <= DISK,
+            "more on the disk than the budget", end);
+    return n_cached;
+}
+
 static void random_part(uint32_t rounds, uint64_t seed)
 {
     static struct conv conv[N_CONV];
-    /* A handful of states, and pages for two and a half conversations. */
-    struct sl_engine *warm = open_engine(300000, 1792, N_TOGETHER, MAX_TOK);
-    struct sl_engine *cold = open_engine(0, MAX_TOK + PAGE, 1, MAX_TOK);
+    struct sl_engine *cold = open_engine(0, MAX_TOK + PAGE, 1, MAX_TOK, NULL);
     uint64_t n_cached = 0;
-    struct sl_prefix_stats st;
 
+    snprintf(disk, sizeof(disk), "build/prop-cache-%d", (int)getpid());
+    (void)sl_tree_remove(disk, NULL);
     for (int i = 0; i < N_CONV; i++)
         add_turn(&conv[i], 20, &seed);
-    for (uint32_t r = 0; r < rounds; r++)
-        n_cached += random_round(warm, cold, conv, r, &seed);
+    for (uint32_t i = 0; i < LIVES; i++)
+        n_cached += one_life(cold, conv, rounds * i / LIVES,
+                             rounds * (i + 1) / LIVES, &seed);
     verdict(n_cached > 20 * rounds, "the cache was hardly used", rounds);
-    verdict(warm->n_keep >= 3 && warm->n_keep <= 20, "a small budget",
-            warm->n_keep);
-    /* Both threads stand still: nothing is running. */
-    sl_prefix_get_stats(warm->prefix, &st);
-    verdict(st.n_evict > rounds / 10, "nothing was given up", rounds);
-    verdict(st.n_entry <= warm->n_keep, "more states than the budget", rounds);
-    sl_engine_close(&warm);
     sl_engine_close(&cold);
+    (void)sl_tree_remove(disk, NULL);
 }
 
 /* ------------------------------------------------------ patterns of agents */
@@ -303,7 +347,7 @@ static void revise(struct agent *a, enum pattern p, uint64_t *seed)
 static void pattern_part(enum pattern p, const char *name, uint64_t seed)
 {
     static struct agent a;
-    struct sl_engine *e = open_engine(64 << 20, 16384, 1, 4096);
+    struct sl_engine *e = open_engine(64 << 20, 16384, 1, 4096, NULL);
 
     a = (struct agent){0};
     say(&a, 200, &seed);

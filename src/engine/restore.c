@@ -1,0 +1,145 @@
+/* engine/restore.c - what the disk holds of a prompt
+ *
+ * A prompt that is first in the queue and has room is looked up in the index of
+ * the shelf, which touches no file. When the disk holds a page or more beyond
+ * what memory has, the prompt waits while the I/O thread fills pages and a
+ * state; others go on running. Then these are a kept prefix like any other, and
+ * the prompt is admitted in the usual way. A load that fails costs that time
+ * and nothing else: the next shorter prefix is tried, and in the end the tokens
+ * are read.
+ */
+#include "base/log.h"
+#include "base/sha256.h"
+#include "engine/gen.h"
+#include "kern/kern.h"
+#include "model/packing.h"
+
+/* Loads for one prompt: each that fails drops a prefix. Chosen. */
+#define MAX_ASK 4
+#define DEFAULT_BYTES ((uint64_t)10 << 30) /* chosen */
+
+/* I/O thread. */
+static void on_loaded(void *ctx)
+{
+    struct sl_engine *e = ctx;
+
+    sl_lock(&e->mu);
+    e->loaded = true;
+    sl_cond_wake_all(&e->work);
+    sl_unlock(&e->mu);
+}
+
+/* A digest of all that keys, values and states depend on, but for the tokens:
+ * weights, contracts, types, shapes, and who fills the drafters' planes. */
+static bool identify(uint8_t out[SL_SHA256], const struct sl_engine *e,
+                     const char *drafter)
+{
+    const struct sl_kv *kv = e->mem->kv;
+    const struct sl_rec_shape *r = &e->mem->rec->shape;
+    const uint32_t one = 1; /* the order of its bytes */
+    uint8_t id[SL_SHA256] = {0};
+    const uint64_t number[] = {
+        SL_WIRE_VERSION, SL_CONTRACT, e->opts.dummy, (uint64_t)kv->type,
+        SL_KV_PAGE, kv->page_bytes, kv->n_plane, e->uses_mtp, r->n_layer,
+        r->n_key, r->n_val, r->key_dim, r->val_dim};
+    struct sl_sha256 s;
+
+    if (!e->has_weights_id || (drafter && !sl_packing_folder_id(id, drafter)))
+        return false;
+    sl_sha256_init(&s);
+    sl_sha256_add(&s, e->weights_id, sizeof(e->weights_id));
+    sl_sha256_add(&s, id, sizeof(id));
+    sl_sha256_add(&s, &one, sizeof(one));
+    for (size_t i = 0; i < SL_COUNTOF(number); i++)
+        sl_sha256_u64(&s, number[i]);
+    for (uint32_t i = 0; i < kv->n_plane; i++) {
+        sl_sha256_u64(&s, kv->plane[i].n_layer);
+        sl_sha256_u64(&s, kv->plane[i].n_head);
+        sl_sha256_u64(&s, kv->plane[i].dim);
+    }
+    return sl_sha256_end(&s, out);
+}
+
+int sl_restore_open(struct sl_engine *e, const char *drafter,
+                    struct sl_err *err)
+{
+    struct sl_shelf_opts o = {.dir = e->opts.prefix_cache_dir,
+                              .max_bytes = e->opts.prefix_cache_dir_bytes,
+                              .wake = on_loaded,
+                              .wake_ctx = e};
+    int rc;
+
+    if (!o.dir)
+        return 0;
+    if (e->n_keep == 0)
+        return sl_fail(err, SL_ENOMEM,
+                       "--prefix-cache-dir needs room for a kept prefix in "
+                       "memory, which is %.2f GiB; raise --prefix-cache-gib",
+                       (double)sl_rec_slot_bytes(&e->mem->rec->shape) /
+                           0x1p30);
+    if (!identify(o.model, e, drafter))
+        return sl_fail(err, SL_EIO,
+                       "--prefix-cache-dir: the files of the model cannot be "
+                       "listed, so that it cannot be told from others");
+    if (o.max_bytes == 0)
+        o.max_bytes = DEFAULT_BYTES;
+    rc = sl_shelf_open(&e->shelf, e->mem, &o, err);
+    if (!rc)
+        sl_prefix_set_shelf(e->prefix, e->shelf);
+    return sl_wrap(err, rc, "--prefix-cache-dir");
+}
+
+void sl_restore_close(struct sl_engine *e)
+{
+    if (e->prefix)
+        sl_prefix_set_shelf(e->prefix, NULL);
+    sl_shelf_close(&e->shelf);
+}
+
+bool sl_restore_waits(struct sl_engine *e, const struct sl_gen *g)
+{
+    return e->loads_for && !g->no_cache &&
+           (e->loads_for == g || g->n_asked == 0);
+}
+
+bool sl_restore_start(struct sl_engine *e, struct sl_gen *g)
+{
+    struct sl_err err;
+    uint32_t n;
+
+    if (!e->shelf || e->loads_for || g->no_cache || g->n_asked == MAX_ASK)
+        return false;
+    g->n_asked++;
+    n = sl_shelf_find(e->shelf, g->tok, g->n_known - 1,
+                      g->seq->n_tok + SL_KV_PAGE, g->salt);
+    if (n == 0) {
+        g->n_asked = MAX_ASK;
+        return false;
+    }
+    if (!sl_shelf_load(e->shelf, g->seq, g->tok, n, g->salt, &err))
+        e->loads_for = g;
+    else
+        sl_log(SL_LOG_WARN, "event=prefix_load why=\"%s\"", err.msg);
+    g->seq = NULL;
+    return true; /* also without room: it is admitted in the next step */
+}
+
+void sl_restore_finish(struct sl_engine *e)
+{
+    struct sl_seq *q;
+    int32_t *tok;
+    uint64_t salt;
+    bool loaded;
+
+    if (!e->loads_for)
+        return;
+    sl_lock(&e->mu);
+    loaded = e->loaded;
+    e->loaded = false;
+    sl_unlock(&e->mu);
+    if (!loaded)
+        return;
+    e->loads_for = NULL;
+    if (sl_shelf_loaded(e->shelf, &q, &tok, &salt))
+        sl_prefix_give(e->prefix, q, tok, salt);
+}
