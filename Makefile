@@ -214,7 +214,7 @@ counts-write: $(B)/tests/bench/layers ## after a change that is meant
 
 # Every verb has a page, made from the option table.
 PAGES := $(patsubst doc/man/%,%,$(wildcard doc/man/*.1))
-manuals: $(OUT)/sluice ## doc/man is what the program says
+manuals: $(OUT)/sluice ## doc/man and doc/completion are what the program says
 	@scripts/manuals --check $<
 
 # Found inputs stay in build/; what is worth keeping is copied to the corpus.
@@ -262,6 +262,8 @@ DIR_BIN := $(DESTDIR)$(PREFIX)/bin
 DIR_LIB := $(DESTDIR)$(PREFIX)/lib
 DIR_INC := $(DESTDIR)$(PREFIX)/include/sluice
 DIR_MAN := $(DESTDIR)$(PREFIX)/share/man/man1
+DIR_BASH := $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+DIR_ZSH := $(DESTDIR)$(PREFIX)/share/zsh/site-functions
 DIR_DEMO := $(DESTDIR)$(PREFIX)/share/sluice/models/demo
 HEADERS := $(notdir $(wildcard include/sluice/*.h))
 DEMO    := $(notdir $(wildcard models/demo/*.json models/demo/*.safetensors \
@@ -278,6 +280,9 @@ install: all $(OUT)/$(SO) ## DESTDIR= PREFIX=/usr/local
 	    > $(DIR_LIB)/pkgconfig/sluice.pc
 	$(INSTALL) -m 644 $(addprefix include/sluice/,$(HEADERS)) $(DIR_INC)
 	$(INSTALL) -m 644 $(addprefix doc/man/,$(PAGES)) $(DIR_MAN)
+	$(INSTALL) -d $(DIR_BASH) $(DIR_ZSH)
+	$(INSTALL) -m 644 doc/completion/sluice $(DIR_BASH)/sluice
+	$(INSTALL) -m 644 doc/completion/_sluice $(DIR_ZSH)/_sluice
 ifneq ($(DEMO),)
 	$(INSTALL) -d $(DIR_DEMO)
 	$(INSTALL) -m 644 $(addprefix models/demo/,$(DEMO)) $(DIR_DEMO)
@@ -287,6 +292,7 @@ uninstall: ## removes exactly what install wrote
 	rm -f $(DIR_BIN)/sluice $(DIR_LIB)/libsluice.a \
 	    $(addprefix $(DIR_LIB)/,$(SO) libsluice.so.$(SOVERSION) libsluice.so) \
 	    $(DIR_LIB)/pkgconfig/sluice.pc $(addprefix $(DIR_INC)/,$(HEADERS)) \
+	    $(DIR_BASH)/sluice $(DIR_ZSH)/_sluice \
 	    $(addprefix $(DIR_MAN)/,$(PAGES)) $(addprefix $(DIR_DEMO)/,$(DEMO))
 	-rmdir $(DIR_INC) $(DIR_DEMO) $(dir $(DIR_DEMO)) \
 	    $(DESTDIR)$(PREFIX)/share/sluice 2>/dev/null

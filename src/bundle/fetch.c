@@ -83,7 +83,7 @@ int sl_fetch_partial_dir(char out[SL_TREE_PATH], const struct sl_store *s,
         !sl_path_join(out, SL_TREE_PATH, s->places->own, "partial", NULL) &&
         !sl_tree_make(out, NULL) && sl_tree_can_write(out))
         return 0;
-    return sl_path_join(out, SL_TREE_PATH, dir, ".sluice", err);
+    return sl_path_join(out, SL_TREE_PATH, dir, SL_FETCH_HIDDEN, err);
 }
 
 static int part_path(char out[SL_TREE_PATH], const struct sl_store *s,

@@ -9,6 +9,8 @@
 
 #include "bundle/store.h"
 
+#define SL_FETCH_HIDDEN ".sluice" /* in a repository's folder: partial files */
+
 /* How far it is. done and total are of this file, all_* of everything. */
 struct sl_fetch_step {
     const char *path;

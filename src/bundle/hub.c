@@ -181,8 +181,12 @@ int sl_hub_list_add(struct sl_hub_list *l, const char *path, uint64_t size,
     *f = (struct sl_hub_file){.size = size};
     snprintf(f->digest, sizeof(f->digest), "%s", digest);
     rc = sl_mem_dup(&f->path, path, strlen(path), err);
-    l->n += !rc;
-    return rc;
+    if (rc)
+        return rc;
+    l->n_rising += l->n_rising == l->n &&
+                   (l->n == 0 || strcmp(f[-1].path, f->path) < 0);
+    l->n++;
+    return 0;
 }
 
 static int by_path(const void *a, const void *b)
@@ -195,15 +199,22 @@ void sl_hub_list_sort(struct sl_hub_list *l)
 {
     if (l->n)
         qsort(l->file, l->n, sizeof(*l->file), by_path);
+    l->n_rising = l->n;
 }
 
 const struct sl_hub_file *sl_hub_list_find(const struct sl_hub_list *l,
                                            const char *path)
 {
-    for (size_t i = 0; i < l->n; i++)
+    const struct sl_hub_file key = {.path = (char *)(uintptr_t)path};
+    const struct sl_hub_file *f =
+        l->n_rising
+            ? bsearch(&key, l->file, l->n_rising, sizeof(key), by_path)
+            : NULL;
+
+    for (size_t i = l->n_rising; !f && i < l->n; i++)
         if (!strcmp(l->file[i].path, path))
-            return &l->file[i];
-    return NULL;
+            f = &l->file[i];
+    return f;
 }
 
 void sl_hub_list_deinit(struct sl_hub_list *l)

@@ -32,11 +32,12 @@ struct sl_hub_file {
 };
 
 struct sl_hub_list {
-    struct sl_hub_file *file; /* [n], by rising path */
+    struct sl_hub_file *file; /* [n] */
     size_t n, cap;
+    size_t n_rising; /* the first ones, by rising path */
 };
 
-/* Every file of a commit. The caller ends *out with sl_hub_list_deinit. */
+/* Every file of a commit, by rising path. The caller ends *out with sl_hub_list_deinit. */
 int sl_hub_list(struct sl_client *h, struct sl_hub_list *out, const char *repo,
                 const char *sha, struct sl_err *err);
 void sl_hub_list_deinit(struct sl_hub_list *l);
@@ -49,7 +50,7 @@ int sl_hub_next_page(char next[SL_CLIENT_URL], const char *link,
                      const char *endpoint, const char *repo,
                      struct sl_err *err);
 
-/* NULL when the list has no such path. */
+/* NULL when the list has no such path. Fast in what is in order. */
 const struct sl_hub_file *sl_hub_list_find(const struct sl_hub_list *l,
                                            const char *path);
 /* Copy one in. Paths that are no longer in order are sorted by _sort. */

@@ -106,7 +106,7 @@ static int look(struct pull *p, struct have *h, const char *repo,
                 const char *sha, const struct sl_hub_list *l,
                 struct sl_err *err)
 {
-    struct sl_receipts known = {.list = NULL};
+    struct sl_receipts known = {.by_digest = NULL};
     int rc = sl_mem_alloc(&h->blob, l->n, sizeof(*h->blob), "a plan", err);
 
     if (!rc)
@@ -524,6 +524,7 @@ static void drop_weights(struct sl_hub_list *l)
             l->file[n++] = l->file[i];
     }
     l->n = n;
+    sl_hub_list_sort(l);
 }
 
 /* Weights or a drafter: what is here, or the hub's. */
@@ -938,6 +939,7 @@ static int adopt_from(struct pull *p, struct sl_ready *r,
 
     if (!rc)
         rc = scan(&all, r->dir, "", 2, err);
+    sl_hub_list_sort(&all);
     if (!rc)
         rc = sl_mem_alloc(&keep, all.n, sizeof(*keep), "a plan", err);
     if (!rc)

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 
 #define MAX_RECEIPT ((size_t)64 << 20) /* bytes; 100,000 files are below */
+#define RECEIPT_WAIT_MS 10000
 #define HASH_BYTES ((size_t)1 << 20)
 
 int sl_store_repo(char out[SL_TREE_PATH], const char *root, const char *repo,
@@ -177,28 +178,22 @@ static bool is_known(const struct sl_receipts *r, const char *path,
                      const char *digest)
 {
     struct sl_stat st;
-    json_t *receipt, *f;
-    size_t i, k;
+    json_t *f;
+    size_t i;
 
     if (!r || !sl_tree_stat(&st, path, true))
         return false;
-    json_array_foreach(r->list, i, receipt)
+    json_array_foreach(json_object_get(r->by_digest, digest), i, f)
     {
-        json_array_foreach(json_object_get(receipt, "files"), k, f)
-        {
-            const char *d = json_string_value(json_object_get(f, "digest"));
-
-            if (d && !strcmp(d, digest) &&
-                json_integer_value(json_object_get(f, "inode")) ==
-                    (json_int_t)st.inode &&
-                json_integer_value(json_object_get(f, "dev")) ==
-                    (json_int_t)st.dev &&
-                json_integer_value(json_object_get(f, "mtime_ns")) ==
-                    st.mtime_ns &&
-                json_integer_value(json_object_get(f, "size")) ==
-                    (json_int_t)st.size)
-                return true;
-        }
+        if (json_integer_value(json_object_get(f, "inode")) ==
+                (json_int_t)st.inode &&
+            json_integer_value(json_object_get(f, "dev")) ==
+                (json_int_t)st.dev &&
+            json_integer_value(json_object_get(f, "mtime_ns")) ==
+                st.mtime_ns &&
+            json_integer_value(json_object_get(f, "size")) ==
+                (json_int_t)st.size)
+            return true;
     }
     return false;
 }
@@ -303,6 +298,26 @@ int sl_receipt_path(char out[SL_TREE_PATH], const struct sl_places *p,
     return rc ? rc : sl_path_join(out, SL_TREE_PATH, dir, name, err);
 }
 
+/* One receipt's entries, under their digests. */
+static int index_receipt(json_t *by_digest, const json_t *receipt)
+{
+    json_t *f;
+    size_t i;
+    int bad = 0;
+
+    json_array_foreach(json_object_get(receipt, "files"), i, f)
+    {
+        const char *d = json_string_value(json_object_get(f, "digest"));
+
+        if (!d)
+            continue;
+        if (!json_object_get(by_digest, d))
+            bad |= json_object_set_new(by_digest, d, json_array());
+        bad |= json_array_append(json_object_get(by_digest, d), f);
+    }
+    return bad;
+}
+
 int sl_receipts_load(struct sl_receipts *r, const struct sl_places *p,
                      const char *repo, struct sl_err *err)
 {
@@ -310,46 +325,42 @@ int sl_receipts_load(struct sl_receipts *r, const struct sl_places *p,
     struct sl_names names = {.n = 0};
     int rc = receipts_dir(dir, p, repo, err);
 
-    r->list = NULL;
+    bool bad;
+
+    r->by_digest = NULL;
     if (rc)
         return rc;
-    r->list = json_array();
-    if (!r->list)
-        return sl_fail(err, SL_ENOMEM, "no memory is left for receipts");
+    r->by_digest = json_object();
+    bad = !r->by_digest;
     if (sl_names_list(&names, dir, NULL))
         return 0; /* what cannot be read is not known */
-    for (size_t i = 0; i < names.n; i++) {
+    for (size_t i = 0; !bad && i < names.n; i++) {
         json_t *j = NULL;
 
         if (!sl_path_join(path, sizeof(path), dir, names.name[i], NULL) &&
             !sl_json_load(&j, path, MAX_RECEIPT, NULL))
-            json_array_append_new(r->list, j);
+            bad = index_receipt(r->by_digest, j);
+        json_decref(j);
     }
     sl_names_deinit(&names);
-    return 0;
+    return bad ? sl_fail(err, SL_ENOMEM, "no memory is left for receipts") : 0;
 }
 
 void sl_receipts_deinit(struct sl_receipts *r)
 {
-    json_decref(r->list);
-    r->list = NULL;
+    json_decref(r->by_digest);
+    r->by_digest = NULL;
 }
 
 bool sl_receipts_ours(const struct sl_receipts *r, const char *digest)
 {
-    json_t *receipt, *f;
-    size_t i, k;
+    json_t *f;
+    size_t i;
 
-    json_array_foreach(r->list, i, receipt)
+    json_array_foreach(json_object_get(r->by_digest, digest), i, f)
     {
-        json_array_foreach(json_object_get(receipt, "files"), k, f)
-        {
-            const char *d = json_string_value(json_object_get(f, "digest"));
-
-            if (d && !strcmp(d, digest) &&
-                json_is_true(json_object_get(f, "ours")))
-                return true;
-        }
+        if (json_is_true(json_object_get(f, "ours")))
+            return true;
     }
     return false;
 }
@@ -403,10 +414,24 @@ static void add_old(json_t *files, const char *path, const char *dir,
     json_decref(old);
 }
 
-int sl_receipt_write(const struct sl_places *p, const char *repo,
-                     const char *sha, const char *dir,
-                     const struct sl_hub_list *list, const bool *ours,
-                     struct sl_err *err)
+/* Between reading an old receipt and writing the new one nobody else does. What
+ * is lost without the lock is verified again. */
+static void lock_receipts(struct sl_lockfile *l, const struct sl_places *p)
+{
+    char path[SL_TREE_PATH];
+
+    l->fd = -1;
+    if (!sl_path_join(path, sizeof(path), p->own, "locks", NULL) &&
+        !sl_tree_make(path, NULL) &&
+        !sl_path_join(path, sizeof(path), p->own, "locks/receipts", NULL))
+        (void)sl_lockfile_take(l, path, SL_LOCK_ALONE, RECEIPT_WAIT_MS,
+                               "the receipts", NULL, NULL);
+}
+
+static int write_receipt(const struct sl_places *p, const char *repo,
+                         const char *sha, const char *dir,
+                         const struct sl_hub_list *list, const bool *ours,
+                         struct sl_err *err)
 {
     char path[SL_TREE_PATH], parent[SL_TREE_PATH], *text;
     json_t *files = json_array(), *j;
@@ -437,6 +462,20 @@ int sl_receipt_write(const struct sl_places *p, const char *repo,
     if (!rc)
         rc = sl_file_write(path, text, strlen(text), err);
     free(text); /* jansson's own */
+    return rc;
+}
+
+int sl_receipt_write(const struct sl_places *p, const char *repo,
+                     const char *sha, const char *dir,
+                     const struct sl_hub_list *list, const bool *ours,
+                     struct sl_err *err)
+{
+    struct sl_lockfile lock;
+    int rc;
+
+    lock_receipts(&lock, p);
+    rc = write_receipt(p, repo, sha, dir, list, ours, err);
+    sl_lockfile_give(&lock);
     return rc;
 }
 
@@ -543,6 +582,7 @@ int sl_receipt_check(const struct sl_places *p, char dir[SL_TREE_PATH],
 {
     struct sl_hub_list l = {.n = 0};
     json_t *j = NULL, *files;
+    size_t n_found = 0;
     int rc = load_receipt(&j, &l, dir, p, repo, sha, err);
 
     if (rc == SL_EFORMAT)
@@ -552,10 +592,12 @@ int sl_receipt_check(const struct sl_places *p, char dir[SL_TREE_PATH],
         const struct sl_hub_file *w =
             want ? sl_hub_list_find(want, l.file[i].path) : NULL;
 
+        n_found += w != NULL;
         if (w || !want)
             rc = check_file(&l.file[i], json_array_get(files, i), w, dir, err);
     }
-    for (size_t i = 0; !rc && want && i < want->n; i++)
+    sl_hub_list_sort(&l);
+    for (size_t i = 0; !rc && want && n_found < want->n && i < want->n; i++)
         if (!sl_hub_list_find(&l, want->file[i].path))
             rc = sl_fail(err, SL_ENOTFOUND,
                          "'%s' of '%s' at commit %.12s was not verified here",

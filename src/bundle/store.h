@@ -73,7 +73,7 @@ int sl_store_verify(const char *path, const struct sl_hub_file *f, bool *same,
 
 /* What is known about a repository: every receipt of it. */
 struct sl_receipts {
-    json_t *list; /* array of receipts; owned */
+    json_t *by_digest; /* digest -> array of the entries with it; owned */
 };
 
 int sl_receipts_load(struct sl_receipts *r, const struct sl_places *p,
@@ -83,7 +83,7 @@ void sl_receipts_deinit(struct sl_receipts *r);
 /* Write that the files of `list` in the snapshot `dir` are verified. ours[i]:
  * we fetched it, nobody else, so that we may remove it again. What the commit's
  * receipt says of other files there stays: several GGUF models of a repository
- * share one. */
+ * share one, and two processes may write it at once. */
 int sl_receipt_write(const struct sl_places *p, const char *repo,
                      const char *sha, const char *dir,
                      const struct sl_hub_list *list, const bool *ours,

@@ -3,6 +3,7 @@
 
 #include "base/lockfile.h"
 #include "base/mem.h"
+#include "bundle/fetch.h"
 #include "bundle/install.h"
 #include "bundle/store.h"
 
@@ -114,19 +115,21 @@ static int links(struct sl_names *out, const char *dir, const char *rel,
     return rc;
 }
 
-static bool has_name(const struct sl_names *l, const char *name)
+/* A set of words. */
+static int to_set(json_t *set, const struct sl_names *l, struct sl_err *err)
 {
+    int bad = 0;
+
     for (size_t i = 0; i < l->n; i++)
-        if (!strcmp(l->name[i], name))
-            return true;
-    return false;
+        bad |= json_object_set_new(set, l->name[i], json_true());
+    return bad ? sl_fail(err, SL_ENOMEM, "no memory is left for names") : 0;
 }
 
 /* Blobs that other revisions of the repository lead to. */
-static int others(struct sl_names *out, const char *repo_dir, const char *sha,
+static int others(json_t *set, const char *repo_dir, const char *sha,
                   struct sl_err *err)
 {
-    struct sl_names revs = {.n = 0};
+    struct sl_names revs = {.n = 0}, out = {.n = 0};
     char dir[SL_TREE_PATH], snap[SL_TREE_PATH];
     int rc = sl_path_join(snap, sizeof(snap), repo_dir, "snapshots", err);
 
@@ -136,9 +139,12 @@ static int others(struct sl_names *out, const char *repo_dir, const char *sha,
         if (strcmp(revs.name[i], sha)) {
             rc = sl_path_join(dir, sizeof(dir), snap, revs.name[i], err);
             if (!rc)
-                rc = links(out, dir, "", MAX_DEPTH, false, err);
+                rc = links(&out, dir, "", MAX_DEPTH, false, err);
         }
+    if (!rc)
+        rc = to_set(set, &out, err);
     sl_names_deinit(&revs);
+    sl_names_deinit(&out);
     return rc;
 }
 
@@ -168,42 +174,13 @@ static void drop_refs(const char *repo_dir, const char *sha)
 
 struct weights {
     char repo_dir[SL_TREE_PATH], dir[SL_TREE_PATH];
-    struct sl_names other; /* blobs of other revisions */
-    struct sl_names here;  /* paths in the snapshot */
+    struct sl_names here; /* paths in the snapshot */
     json_t *receipt;
     json_t *go, *stay; /* its entries: to remove, and not asked for */
+    /* Sets: blobs of other revisions, paths in the receipt, digests that
+     * stay. */
+    json_t *other, *listed, *shared;
 };
-
-static bool is_listed(const json_t *receipt, const char *path)
-{
-    json_t *f;
-    size_t i;
-
-    json_array_foreach(json_object_get(receipt, "files"), i, f)
-    {
-        const char *p = json_string_value(json_object_get(f, "path"));
-
-        if (p && !strcmp(p, path))
-            return true;
-    }
-    return false;
-}
-
-/* Does a file that stays have the same content? */
-static bool is_shared(const struct weights *w, const char *digest)
-{
-    json_t *f;
-    size_t i;
-
-    json_array_foreach(w->stay, i, f)
-    {
-        const char *d = json_string_value(json_object_get(f, "digest"));
-
-        if (d && !strcmp(d, digest))
-            return true;
-    }
-    return false;
-}
 
 /* The receipt's entries, into what `only` asks for and the rest. */
 static int split(struct weights *w, const struct sl_hub_list *only,
@@ -215,13 +192,21 @@ static int split(struct weights *w, const struct sl_hub_list *only,
 
     w->go = json_array();
     w->stay = json_array();
-    bad = !w->go || !w->stay;
+    w->other = json_object();
+    w->listed = json_object();
+    w->shared = json_object();
+    bad = !w->go || !w->stay || !w->other || !w->listed || !w->shared;
     json_array_foreach(json_object_get(w->receipt, "files"), i, f)
     {
         const char *p = json_string_value(json_object_get(f, "path"));
+        const char *d = json_string_value(json_object_get(f, "digest"));
         bool goes = !only || (p && sl_hub_list_find(only, p));
 
         bad |= json_array_append(goes ? w->go : w->stay, f);
+        if (p)
+            bad |= json_object_set_new(w->listed, p, json_true());
+        if (d && !goes)
+            bad |= json_object_set_new(w->shared, d, json_true());
     }
     return bad ? sl_fail(err, SL_ENOMEM, "no memory is left for a receipt") : 0;
 }
@@ -247,7 +232,7 @@ static int write_rest(const struct weights *w, const char *path,
 static const char *stranger(const struct weights *w)
 {
     for (size_t i = 0; i < w->here.n; i++)
-        if (!is_listed(w->receipt, w->here.name[i]))
+        if (!json_object_get(w->listed, w->here.name[i]))
             return w->here.name[i];
     return NULL;
 }
@@ -274,9 +259,9 @@ static void remove_blobs(struct sl_sweep *s, const struct weights *w)
         snprintf(what, sizeof(what), "%s (%.200s)", path, p);
         if (!json_is_true(json_object_get(f, "ours")))
             kept(s, what, "another program fetched it");
-        else if (has_name(&w->other, d))
+        else if (json_object_get(w->other, d))
             kept(s, what, "another revision uses it");
-        else if (is_shared(w, d))
+        else if (json_object_get(w->shared, d))
             kept(s, what, "another file is the same");
         else if (s->dry_run || !sl_tree_unlink(path, NULL))
             removed(s, what, st.size);
@@ -348,7 +333,7 @@ static int load(struct weights *w, const struct sl_places *p, const char *repo,
     rc = links(&w->here, w->dir, "", MAX_DEPTH, true, err);
     if (!rc)
         rc = split(w, only, err);
-    return rc ? rc : others(&w->other, w->repo_dir, sha, err);
+    return rc ? rc : others(w->other, w->repo_dir, sha, err);
 }
 
 int sl_sweep_weights(struct sl_sweep *s, const char *repo, const char *sha,
@@ -381,7 +366,9 @@ int sl_sweep_weights(struct sl_sweep *s, const char *repo, const char *sha,
     json_decref(w.receipt);
     json_decref(w.go);
     json_decref(w.stay);
-    sl_names_deinit(&w.other);
+    json_decref(w.other);
+    json_decref(w.listed);
+    json_decref(w.shared);
     sl_names_deinit(&w.here);
     return rc;
 }
@@ -479,6 +466,34 @@ static int partials(struct sl_sweep *s, const char *dir, int64_t least_ns,
     return rc;
 }
 
+/* Where the cache lies on another file system than our own state, partial
+ * downloads lie in the folders of their repositories. */
+static int partials_of_cache(struct sl_sweep *s, int64_t least_ns,
+                             struct sl_err *err)
+{
+    struct sl_store store;
+    int rc = sl_store_init(&store, s->places, err);
+
+    for (int k = 0; !rc && k < 2; k++) {
+        struct sl_names repos = {.n = 0};
+        char repo[SL_TREE_PATH], dir[SL_TREE_PATH];
+
+        rc = sl_names_list(&repos, store.root[k], err);
+        for (size_t i = 0; !rc && i < repos.n; i++)
+            if (!strncmp(repos.name[i], "models--", 8)) {
+                rc = sl_path_join(repo, sizeof(repo), store.root[k],
+                                  repos.name[i], err);
+                if (!rc)
+                    rc = sl_path_join(dir, sizeof(dir), repo, SL_FETCH_HIDDEN,
+                                      err);
+                if (!rc)
+                    rc = partials(s, dir, least_ns, err);
+            }
+        sl_names_deinit(&repos);
+    }
+    return rc;
+}
+
 /* Is a branch or tag of the cache at this commit? */
 static bool is_ref(const char *repo_dir, const char *sha)
 {
@@ -544,6 +559,7 @@ static int old_weights(struct sl_sweep *s, int days, struct sl_err *err)
 int sl_sweep_garbage(struct sl_sweep *s, const struct sl_sweep_opts *o,
                      struct sl_err *err)
 {
+    int64_t least_ns = o->partials ? 0 : o->days * DAY_NS;
     char dir[SL_TREE_PATH];
     struct sl_lockfile lock;
     int rc = sl_store_lock(&lock, s->places, SL_LOCK_ALONE, 0, err);
@@ -553,7 +569,9 @@ int sl_sweep_garbage(struct sl_sweep *s, const struct sl_sweep_opts *o,
     if (!rc)
         rc = sl_path_join(dir, sizeof(dir), s->places->own, "partial", err);
     if (!rc)
-        rc = partials(s, dir, o->partials ? 0 : o->days * DAY_NS, err);
+        rc = partials(s, dir, least_ns, err);
+    if (!rc)
+        rc = partials_of_cache(s, least_ns, err);
     if (!rc && o->weights)
         rc = old_weights(s, o->days, err);
     sl_lockfile_give(&lock);

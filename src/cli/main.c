@@ -4,6 +4,7 @@
  * the only place that reports an error: one line on standard error. Exit
  * statuses are those of the table `exit_of`.
  */
+#include "cli/complete.h"
 #include "cli/verb.h"
 
 #include "base/log.h"
@@ -313,19 +314,33 @@ static void man_page(struct sl_buf *b, const struct verb *v)
                exit_text);
 }
 
-/* help [--man] [VERB] */
+static void completion(struct sl_buf *b, bool zsh)
+{
+    struct sl_cli_complete list[SL_COUNTOF(verbs)];
+
+    for (size_t i = 0; i < SL_COUNTOF(verbs); i++)
+        list[i] = (struct sl_cli_complete){
+            .name = verbs[i].name, .verb = verbs[i].verb, .does = verbs[i].does};
+    sl_cli_complete(b, zsh, list, SL_COUNTOF(verbs));
+}
+
+/* help [--man] [VERB], help --bash, help --zsh */
 static int help(int argc, char **argv, struct sl_err *err)
 {
+    bool zsh = argc == 1 && !strcmp(argv[0], "--zsh");
+    bool shell = zsh || (argc == 1 && !strcmp(argv[0], "--bash"));
     bool man = argc > 0 && !strcmp(argv[0], "--man");
     const char *name = argc > man ? argv[(int)man] : NULL;
     const struct verb *v = name ? find_verb(name) : NULL;
     struct sl_buf b;
 
-    if (name && !v && !(man && !strcmp(name, "sluice")))
+    if (name && !v && !shell && !(man && !strcmp(name, "sluice")))
         return sl_fail(err, SL_EARG,
                        "'%.100s' is no verb; 'sluice help' lists them", name);
     sl_buf_init(&b, MAX_PAGE);
-    if (man)
+    if (shell)
+        completion(&b, zsh);
+    else if (man)
         man_page(&b, v);
     else if (v)
         verb_help(&b, v);

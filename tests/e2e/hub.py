@@ -284,9 +284,9 @@ class Handler(BaseHTTPRequestHandler):
             first = at + 1 if f == "badrange" else at
             headers = headers + [("Content-Range",
                                   f"bytes {first}-{total - 1}/{total}")]
-        body = data[at:]
+        body = memoryview(data)[at:]  # copies of large files are dear
         if f == "long":
-            body += b"more"
+            body = bytes(body) + b"more"
         if f == "short":
             body = body[:len(body) // 2]
         length = len(body)

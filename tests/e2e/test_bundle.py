@@ -19,7 +19,8 @@ from hub import Hub, Repo, git_sha1, sha256
 from hub import LFS_BYTES
 
 DEMO = pathlib.Path("models/demo")
-KILLS = int(os.environ.get("SLUICE_TEST_KILLS", "4"))
+FULL = os.environ.get("SL_TEST_FULL") == "1"
+KILLS = int(os.environ.get("SLUICE_TEST_KILLS", "20" if FULL else "3"))
 ASK = ["What is 2 + 3?", "--max-tokens", "4", "--seed", "1", "--threads", "2",
        "--no-pin", "--temperature", "0"]
 HUB = Hub()
@@ -619,6 +620,26 @@ def removed():
 
 
 @test
+def partials_beside_the_cache():
+    """Where the cache is another disk, partial files lie there, and go."""
+    w = HUB.add(Repo("t/other-disk", demo_files(), pace=0.02))
+    script = """mount -t tmpfs none "$1/hf" || exit 9
+"$2" pull t/other-disk & sleep 1; kill -9 $!; wait
+ls "$1"/hf/hub/models--*/.sluice/*.part || exit 8
+"$2" gc; "$2" gc --partials
+ls "$1"/hf/hub/models--*/.sluice/*.part && exit 7
+"$2" pull t/other-disk"""
+    with Home() as h:
+        (h.dir / "hf").mkdir()
+        r = subprocess.run(["unshare", "-Urm", "sh", "-c", script, "sh",
+                            str(h.dir), os.path.abspath(SLUICE)],
+                           env={**os.environ, **HUB.env(h.dir)}, timeout=60,
+                           capture_output=True, text=True)
+        check(r.returncode == 0 and "0 B freed" in r.stderr and
+              not list(h.dir.rglob("data/sluice/partial/*")), r)
+
+
+@test
 def running_servers_keep_their_files():
     w = HUB.add(Repo("t/run-weights", demo_files()))
     b = bundle("t/running", w, name="running")
@@ -790,40 +811,67 @@ def two_at_once():
         check(len(got) == len({r[2] for r in got}), "one download for both")
 
 
+def gguf_of_demo():
+    with Home() as h:
+        out = h.dir / "demo.gguf"
+        r = h.run("convert", str(DEMO), str(out), "--dtype", "q8")
+        check(r.rc == 0, r)
+        return out.read_bytes(), Run("run", str(out), *ASK).out
+
+
+def kill_all_the_time(repo, target, want, rng):
+    """Start, kill somewhere, start again. In the end it answers, nothing is
+    damaged, and little was fetched twice."""
+    total = sum(len(d) for d in repo.files.values())
+    where = {}
+    with Home() as h:
+        start = HUB.served
+        for _ in range(KILLS):
+            p = h.start("run", target, *ASK)
+            time.sleep(rng.uniform(0.02, 0.7))
+            p.kill()
+            _, err = p.communicate()
+            at = "answer" if b"[prompt" in err else \
+                "convert" if b"loading" in err else \
+                "download" if b"to fetch" in err else "plan"
+            where[at] = where.get(at, 0) + 1
+            for blob in h.dir.rglob("blobs/*"):
+                check(blob.stat().st_size in map(len, repo.files.values()) or
+                      blob.stat().st_size < LFS_BYTES, blob)
+        r = h.run("run", target, *ASK)
+        check(r.rc == 0 and r.out == want, r)
+        again = HUB.served - start - total
+        check(again <= (KILLS + 1) << 20, (again, where))
+        for blob in h.dir.rglob("blobs/*"):
+            data = blob.read_bytes()
+            check(blob.name in (sha256(data), git_sha1(data)), blob)
+        check(not list(h.dir.rglob("*.part")), list(h.dir.rglob("*.part")))
+    if FULL:
+        print(f"{target}: killed {KILLS} times in {where}; {total >> 20} MiB, "
+              f"{max(again, 0) / KILLS / 2**10:.0f} KiB a kill fetched again")
+
+
 @test
 def killed_at_random():
-    """Killed anywhere, started again each time: in the end the model answers,
-    nothing is damaged, and little is fetched twice."""
+    """A bundle, a checkpoint and a GGUF file, with a large file beside."""
     seed = int(os.environ.get("SEED", "7"))
     rng = random.Random(seed)
-    beside = rng.randbytes(3 << 20)
-    files = dict(demo_files(), **{"extra/more.json": b"{}"})
-    for name in ("t/killed", "t/killed-plain"):
-        w = HUB.add(Repo(name + "-weights", files, pace=0.004))
-        if name == "t/killed":
-            w.files["notes.txt"] = beside
-            bundle(name, w, name="killed")
-            target = name
-        else:
-            target = w.name
-        total = sum(len(d) for d in w.files.values())
-        with Home() as h:
-            start = HUB.served
-            kills = 0
-            while kills < KILLS // 2:
-                p = h.start("run", target, *ASK)
-                time.sleep(rng.uniform(0.02, 0.5))
-                p.kill()
-                p.communicate()
-                kills += 1
-            r = h.run("run", target, *ASK)
-            check(r.rc == 0 and r.out == WANT, f"{seed} {r}")
-            again = HUB.served - start - total
-            check(again <= (kills + 1) << 20, (seed, again, kills))
-            for blob in h.dir.rglob("blobs/*"):
-                data = blob.read_bytes()
-                check(blob.name in (sha256(data), git_sha1(data)), blob)
-            check(not list(h.dir.rglob("*.part")), list(h.dir.rglob("*.part")))
+    beside = b"".join(rng.randbytes(1 << 20)
+                      for _ in range(256 if FULL else 3))
+    pace = 0.0014 if FULL else 0.004
+    files = dict(demo_files(), **{"extra/more.json": b"{}",
+                                  "notes.txt": beside})
+    w = HUB.add(Repo("t/killed-weights", files, pace=pace))
+    bundle("t/killed", w, name="killed")
+    kill_all_the_time(w, "t/killed", WANT, rng)
+    plain = {k: v for k, v in files.items() if "/" not in k}
+    w = HUB.add(Repo("t/killed-plain", plain, pace=pace))
+    kill_all_the_time(w, w.name, WANT, rng)
+    data, want = gguf_of_demo()
+    # The reader lets be what lies behind the last tensor.
+    w = HUB.add(Repo("t/killed-gguf", {"demo-Q8_0.gguf": data + beside},
+                     pace=pace))
+    kill_all_the_time(w, w.name, want, rng)
 
 
 if __name__ == "__main__":

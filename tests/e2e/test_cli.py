@@ -2,6 +2,8 @@
 """The command line without a model: verbs, help, refusals, exit codes."""
 import json
 import os
+import shutil
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(__file__))
@@ -19,6 +21,34 @@ def help_goes_to_stdout():
     for argv in (["help"], ["--help"], ["-h"]):
         r = Run(*argv)
         check(r.rc == 0 and "usage: sluice" in r.out and r.err == "", r)
+
+
+def complete(*line):
+    """What bash offers for the last word."""
+    words = " ".join(f"'{w}'" for w in ("sluice", *line))
+    script = f"""source <(sed '' doc/completion/sluice)
+COMP_WORDS=({words}); COMP_CWORD={len(line)}; _sluice
+printf '%s\\n' "${{COMPREPLY[@]}}"
+"""
+    r = subprocess.run(["bash", "-c", script], capture_output=True, text=True)
+    check(r.returncode == 0 and r.stderr == "", r)
+    return r.stdout.split()
+
+
+@test
+def completion_of_the_shell():
+    check(complete("ser") == ["serve"], complete("ser"))
+    check({"run", "help", "gc"} < set(complete("")), complete(""))
+    check(complete("serve", "--kv-d") == ["--kv-dtype"], "flag")
+    check("--kv-dtype" not in complete("pull", "--"), "of another verb")
+    check(complete("serve", "x", "--kv-dtype", "b") == ["bf16", "bfp8"],
+          complete("serve", "x", "--kv-dtype", "b"))
+    check(complete("serve", "--port", "") == [], "a number")
+    check(complete("run", "dem") == ["demo"], complete("run", "dem"))
+    check("README.md" in complete("run", "READ"), complete("run", "READ"))
+    if shutil.which("zsh"):
+        r = subprocess.run(["zsh", "-n", "doc/completion/_sluice"])
+        check(r.returncode == 0, "zsh")
 
 
 @test

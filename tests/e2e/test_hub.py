@@ -568,6 +568,29 @@ def made_by_others():
 
 
 @test
+def many_files():
+    """A snapshot of thousands, that others filled: found, and found again."""
+    n = 10000 if os.environ.get("SL_TEST_FULL") == "1" else 2000
+    p = Place(data=files(**{f"f{i:05}.txt": b"%d" % (i % 50)
+                            for i in range(n)}))
+    blobs, snapshot = p.cache() / "blobs", p.snapshot()
+    blobs.mkdir(parents=True)
+    snapshot.mkdir(parents=True)
+    for path, data in p.repo.files.items():
+        name = sha256(data) if p.repo.is_lfs(path, data) else git_sha1(data)
+        if not (blobs / name).exists():
+            (blobs / name).write_bytes(data)
+        (snapshot / path).symlink_to(f"../../blobs/{name}")
+    (p.cache() / "refs").mkdir()
+    (p.cache() / "refs/main").write_text(p.repo.sha())
+    for argv in (("pull", p.name), ("pull", p.name), ("verify", p.name),
+                 ("rm", p.name, "--weights", "--dry-run")):
+        check(p.run(*argv, HF_HUB_OFFLINE=1).rc == 0, argv)
+    check(not HUB.asked(p.name), "nothing was asked")
+    p.end()
+
+
+@test
 def read_only_cache():
     """Others' cache is read; what is missing goes to ours."""
     p = Place()
