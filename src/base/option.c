@@ -60,38 +60,62 @@ static bool same_name(const char *a, size_t n, const char *b)
     return true;
 }
 
-static bool is_spelling(const struct sl_opt *d, const char *arg, size_t len)
+/* --no-NAME */
+static bool is_off(const char *arg, size_t len, const char *name)
+{
+    return len > 5 && !memcmp(arg, "--no", 4) &&
+           (arg[4] == '-' || arg[4] == '_') &&
+           same_name(arg + 5, len - 5, name);
+}
+
+/* Spellings that are written --[no-]x take no value: they say on or off. */
+#define SWITCH "--[no-]"
+
+/* Is this a spelling of d? Then *says is what it says without a value behind it,
+ * or NULL when there has to be one. */
+static bool is_spelling(const struct sl_opt *d, const char *arg, size_t len,
+                        const char **says)
 {
     const char *list = d->also, *word;
-    size_t n;
+    char name[MAX_NAME];
+    size_t n, skip = strlen(SWITCH);
+    bool is_bool = d->type == SL_VAL_BOOL;
 
+    *says = is_bool ? "on" : NULL;
     if (len > 2 && arg[0] == '-' && arg[1] == '-' &&
         same_name(arg + 2, len - 2, d->name))
         return true;
-    while (next_word(&list, ' ', &word, &n))
+    if (is_bool && is_off(arg, len, d->name)) {
+        *says = "off";
+        return true;
+    }
+    while (next_word(&list, ' ', &word, &n)) {
         if (n == len && !memcmp(word, arg, n))
             return true;
+        if (n <= skip || memcmp(word, SWITCH, skip))
+            continue;
+        snprintf(name, sizeof(name), "%.*s", (int)(n - skip), word + skip);
+        if (is_off(arg, len, name)) {
+            *says = "off";
+            return true;
+        }
+        if (len > 2 && !memcmp(arg, "--", 2) &&
+            same_name(arg + 2, len - 2, name)) {
+            *says = "on";
+            return true;
+        }
+    }
     return false;
 }
 
-/* The option that `arg` (with its dashes) spells; *off for --no-x. Or -1. */
-static int find(enum sl_verb verb, const char *arg, size_t len, bool *off)
+/* The option that `arg` (with its dashes) spells, and what it says; or -1. */
+static int find(enum sl_verb verb, const char *arg, size_t len,
+                const char **says)
 {
-    *off = false;
-    for (int i = 0; i < SL_N_OPT; i++) {
-        const struct sl_opt *d = &table[i];
-
-        if (!(d->verbs & (uint32_t)verb))
-            continue;
-        if (is_spelling(d, arg, len))
+    for (int i = 0; i < SL_N_OPT; i++)
+        if ((table[i].verbs & (uint32_t)verb) &&
+            is_spelling(&table[i], arg, len, says))
             return i;
-        if (d->type == SL_VAL_BOOL && len > 5 && !memcmp(arg, "--no", 4) &&
-            (arg[4] == '-' || arg[4] == '_') &&
-            same_name(arg + 5, len - 5, d->name)) {
-            *off = true;
-            return i;
-        }
-    }
     return -1;
 }
 
@@ -379,17 +403,17 @@ static int one_flag(struct sl_opts *o, int *i, int argc, char *const *argv,
     const char *arg = argv[*i], *eq = strchr(arg, '='), *value;
     size_t len = eq ? (size_t)(eq - arg) : strlen(arg);
     char what[MAX_NAME + 8];
-    bool off;
-    int id = find(o->verb, arg, len, &off);
+    const char *says;
+    int id = find(o->verb, arg, len, &says);
 
     if (id < 0)
         return unknown(o, arg, len, err);
     snprintf(what, sizeof(what), "%.*s", (int)len, arg);
-    if (table[id].type == SL_VAL_BOOL) {
-        if (eq && off)
+    if (says) {
+        if (eq && (table[id].type != SL_VAL_BOOL || !strcmp(says, "off")))
             return sl_fail(err, SL_EARG, "%s takes no value; remove '%s'", what,
                            eq);
-        value = eq ? eq + 1 : off ? "off" : "on";
+        value = eq ? eq + 1 : says;
     } else if (eq) {
         value = eq + 1;
     } else if (*i + 1 < argc) {

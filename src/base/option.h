@@ -90,7 +90,8 @@ enum sl_opt_type {
  * default as help shows it, what it does.
  *
  * A choice is "a|b|other=a": `other` is another spelling of a, and the first
- * word is the default. Other spellings of flags are vLLM's and llama-server's.
+ * word is the default. Other spellings of flags are vLLM's and llama-server's;
+ * one that is written --[no-]x takes no value: it says on or off.
  * `least` and `most` bound numbers; those of samplers are vLLM's. */
 #define SL_OPTIONS(X)                                                          \
     X(MODEL, TEXT, SL_OPT_V_NAMED, "model",                                    \
@@ -141,8 +142,8 @@ enum sl_opt_type {
     X(LOAD_FORMAT, CHOICE, SL_OPT_V_MODEL, "load-format", "", "auto|dummy",   \
       0, 0, "auto",                                                            \
       "dummy makes random weights from config.json alone, for measurements.")  \
-    X(PREFIX_CACHE, CHOICE, SL_OPT_V_ENGINE, "prefix-cache", "", "on|off", 0,  \
-      0, "on",                                                                 \
+    X(PREFIX_CACHE, CHOICE, SL_OPT_V_ENGINE, "prefix-cache",                  \
+      "--[no-]enable-prefix-caching", "on|off", 0, 0, "on",                                                                 \
       "Keep what was read, so that a prompt that begins like an earlier one "  \
       "is not read again. The answer is the same, to the bit.")                \
     X(PREFIX_CACHE_GIB, FLOAT, SL_OPT_V_ENGINE, "prefix-cache-gib", "", "X",   \

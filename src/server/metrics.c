@@ -2,6 +2,7 @@
 #include "server/metrics.h"
 
 #include "server/json_out.h"
+#include "server/kept.h"
 
 static const double seconds[] = {0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08,
                                  0.1,   0.25,  0.5,  0.75, 1,    2.5,  5,
@@ -257,6 +258,7 @@ static void print_engine(struct sl_buf *b, const struct sl_metrics_more *x,
     buckets(b, "vllm:iteration_tokens_total", labels, rows, SL_COUNTOF(rows),
             e->step_rows, (double)e->n_row);
     print_own(b, e, labels);
+    sl_kept_metrics(b, &e->prefix, labels);
 }
 
 static void print_counts(struct sl_buf *b, const struct sl_metrics *m,

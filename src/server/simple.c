@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "server/json_in.h"
 #include "server/json_out.h"
+#include "server/kept.h"
 
 static void put(struct sl_buf *b, const char *s)
 {
@@ -78,6 +79,7 @@ void sl_simple_info(struct sl_server *s, struct sl_exchange *x)
 {
     struct sl_buf *b = &s->scratch;
     const struct sl_engine_info *i = &s->info;
+    struct sl_engine_stats stats;
     struct sl_gen_opts d = {0};
 
     sl_buf_reset(b);
@@ -101,10 +103,14 @@ void sl_simple_info(struct sl_server *s, struct sl_exchange *x)
         sl_buf_fmt(b,
                    ",\"max_model_len\":%u},\"profile\":{\"isa\":\"%s\","
                    "\"threads\":%u,\"max_num_seqs\":%u,\"block_size\":64,"
-                   "\"kv_pool_tokens\":%llu},\"default_sampling\":{"
-                   "\"temperature\":",
+                   "\"kv_pool_tokens\":%llu,\"prefix_cache\":%s},"
+                   "\"prefix_cache\":",
                    i->max_model_len, i->isa, i->n_thread, s->max_seqs,
-                   (unsigned long long)i->kv_pool_tokens);
+                   (unsigned long long)i->kv_pool_tokens,
+                   i->prefix_cache ? "true" : "false");
+        sl_engine_stats(s->engine, &stats);
+        sl_kept_json(b, &stats.prefix, i->prefix_cache);
+        sl_buf_str(b, ",\"default_sampling\":{\"temperature\":");
         sl_json_put_float(b, d.temperature);
         sl_buf_str(b, ",\"top_p\":");
         sl_json_put_float(b, d.top_p);

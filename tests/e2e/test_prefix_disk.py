@@ -2,6 +2,7 @@
 """A server with --prefix-cache-dir is ended in every way there is, and starts
 again; two share the folder; it cannot be written. The answer is that of a
 server without a cache, always."""
+import json
 import os
 import pathlib
 import signal
@@ -64,6 +65,36 @@ def a_second_start_is_warm():
         s.stop()
         modes = {os.stat(d / f).st_mode & 0o777 for f in os.listdir(d)}
         check(modes == {0o600}, modes)
+
+
+@test
+def the_decision_is_shown():
+    with Folder() as d:
+        s = server(d)
+        ask(s)
+        s.stop()
+        s = server(d)
+        n = [ask(s)[1] for _ in range(2)]
+        j = json.loads(s.ask("GET", "/", headers={})[1])["prefix_cache"]
+        check(j["enabled"] and j["hits"] == 2 and j["misses"] == 0, j)
+        check(j["tokens_saved"] == sum(n), (j, n))
+        check(all(j["bytes"][k] > 0 for k in ("pages", "states", "disk")), j)
+        check(j["disk"]["loads"] == 1 and j["disk"]["dropped"] == 0, j)
+        check(j["disk"]["tokens"] == n[0], j)
+        got = {k: s.metric("sluice:prefix_cache_" + k) for k in (
+            'prompts_total{', 'tokens_saved_total{', 'disk_loads_total{',
+            'disk_tokens_total{', 'evictions_total{', 'prefixes{', 'bytes{')}
+        check(got['prompts_total{'] == 2, got)
+        check(got['tokens_saved_total{'] == sum(n), got)
+        check(got['disk_tokens_total{'] == n[0], got)
+        check(got['bytes{'] == j["bytes"]["pages"], got)
+        s.stop()
+        s = Server("--no-enable-prefix-caching")
+        ask(s, "hello"), ask(s, "hello")
+        j = json.loads(s.ask("GET", "/", headers={})[1])["prefix_cache"]
+        check(not j["enabled"] and j["disk"] is None, j)
+        check(j["tokens_saved"] == j["bytes"]["pages"] == 0, j)
+        s.stop()
 
 
 @test

@@ -267,6 +267,22 @@ static void pages(void **s)
     sl_buf_deinit(&b);
 }
 
+/* vLLM's switch for a choice of ours. */
+static void switches_for_a_choice(void **s)
+{
+    struct sl_opts o;
+
+    (void)s;
+    assert_int_equal(LINE(&o, "--no-enable-prefix-caching"), 0);
+    assert_int_equal(o.value[SL_OPT_PREFIX_CACHE].i, 1);
+    assert_int_equal(LINE(&o, "--prefix-cache=off", "--enable_prefix_caching"),
+                     0);
+    assert_int_equal(o.value[SL_OPT_PREFIX_CACHE].i, 0);
+    refused("--no-enable-prefix-caching=on", NULL, "takes no value");
+    refused("--enable-prefix-caching=off", NULL, "takes no value");
+    refused("--no-prefix-cache", NULL, "unknown option");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -274,6 +290,7 @@ int main(void)
         cmocka_unit_test(spellings),      cmocka_unit_test(arguments),
         cmocka_unit_test(refusals),       cmocka_unit_test(list_is_bounded),
         cmocka_unit_test(precedence),     cmocka_unit_test(variables),
+        cmocka_unit_test(switches_for_a_choice),
         cmocka_unit_test(profiles),       cmocka_unit_test(pages),
     };
 
