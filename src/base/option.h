@@ -276,6 +276,11 @@ enum sl_opt_type {
     X(DATASET_PATH, TEXT, SL_VERB_BENCH, "dataset-path", "", "FILE", 0, 0, "", \
       "Of bench serve: prompts, one per line, as text or as JSON objects with "\
       "'prompt'; instead of random ones.")                                     \
+    X(REPLAY, TEXT, SL_VERB_BENCH, "replay", "", "FILE", 0, 0, "",             \
+      "Of bench serve: recorded turns of chats, one JSON object per line, are "\
+      "sent one after the other; the report says for each how much was read "  \
+      "and how much had to be. 'messages' is a whole history, 'add' what "     \
+      "comes behind the last answer; 'conversation' tells several apart.")     \
     X(SHAPE, TEXT, SL_VERB_BENCH, "shape", "", "NAME", 0, 0, "",               \
       "The dimensions of a published model, such as qwen3.5-0.8b, with "       \
       "--load-format dummy.")                                                  \

@@ -282,7 +282,8 @@ static int load(const struct sl_opts *o, struct sl_err *err)
                  err);
 }
 
-enum { ROOFLINE = 1, FORWARD = 2, KERNELS = 4, LOAD = 8, SERVE = 16 };
+enum { ROOFLINE = 1, FORWARD = 2, KERNELS = 4, LOAD = 8, SERVE = 16,
+       REPLAY = 32 };
 
 static const struct sl_cli_use uses[] = {
     {SL_OPT_MODEL, FORWARD | LOAD},
@@ -296,18 +297,19 @@ static const struct sl_cli_use uses[] = {
     {SL_OPT_ROWS, FORWARD},
     {SL_OPT_DEPTH, FORWARD},
     {SL_OPT_SAMPLES, FORWARD},
-    {SL_OPT_SEED, SERVE},
-    {SL_OPT_HOST, SERVE},
-    {SL_OPT_PORT, SERVE},
-    {SL_OPT_API_KEY, SERVE},
-    {SL_OPT_SERVED_MODEL_NAME, SERVE},
+    {SL_OPT_SEED, SERVE | REPLAY},
+    {SL_OPT_HOST, SERVE | REPLAY},
+    {SL_OPT_PORT, SERVE | REPLAY},
+    {SL_OPT_API_KEY, SERVE | REPLAY},
+    {SL_OPT_SERVED_MODEL_NAME, SERVE | REPLAY},
     {SL_OPT_BACKEND, SERVE},
     {SL_OPT_NUM_PROMPTS, SERVE},
     {SL_OPT_REQUEST_RATE, SERVE},
     {SL_OPT_MAX_CONCURRENCY, SERVE},
     {SL_OPT_RANDOM_INPUT_LEN, SERVE},
-    {SL_OPT_RANDOM_OUTPUT_LEN, SERVE},
+    {SL_OPT_RANDOM_OUTPUT_LEN, SERVE | REPLAY},
     {SL_OPT_DATASET_PATH, SERVE},
+    {SL_OPT_REPLAY, REPLAY},
 };
 
 int sl_cli_bench(const struct sl_opts *o, struct sl_err *err)
@@ -322,10 +324,15 @@ int sl_cli_bench(const struct sl_opts *o, struct sl_err *err)
                 {"load", load, LOAD},
                 {"serve", sl_cli_bench_serve, SERVE}};
     const char *name = o->n_arg ? o->arg[0] : "";
+    int rc;
+
+    if (!strcmp(name, "serve") && sl_opts_has(o, SL_OPT_REPLAY)) {
+        rc = sl_cli_uses(o, uses, SL_COUNTOF(uses), REPLAY, "serve --replay",
+                         err);
+        return rc ? rc : sl_cli_bench_replay(o, err);
+    }
 
     for (size_t i = 0; i < SL_COUNTOF(what); i++) {
-        int rc;
-
         if (strcmp(name, what[i].name))
             continue;
         rc = sl_cli_uses(o, uses, SL_COUNTOF(uses), what[i].bit, name, err);

@@ -19,14 +19,16 @@
 #define DRAW_NS 100000000u /* between two bars */
 #define BAR 24
 
-struct bar {
-    bool tty;
-    uint64_t start_ns, drawn_ns;
-};
-
-static void draw(void *ctx, uint32_t done, uint32_t total)
+void sl_cli_bench_bar(struct sl_bench_bar *b, const char *what)
 {
-    struct bar *b = ctx;
+    *b = (struct sl_bench_bar){.what = what,
+                               .tty = sl_term_is_tty(SL_STDERR),
+                               .start_ns = sl_clock_ns()};
+}
+
+void sl_cli_bench_draw(void *ctx, uint32_t done, uint32_t total)
+{
+    struct sl_bench_bar *b = ctx;
     uint64_t now = sl_clock_ns();
     int full = (int)((uint64_t)BAR * done / total);
     double s = sl_clock_s(b->start_ns, now);
@@ -34,8 +36,8 @@ static void draw(void *ctx, uint32_t done, uint32_t total)
     if (!b->tty || (done < total && now - b->drawn_ns < DRAW_NS))
         return;
     b->drawn_ns = now;
-    sl_note("\r[%.*s%*s] %u of %u requests, %.0f s left\033[K", full,
-            "########################", BAR - full, "", done, total,
+    sl_note("\r[%.*s%*s] %u of %u %s, %.0f s left\033[K", full,
+            "########################", BAR - full, "", done, total, b->what,
             done ? s / done * (total - done) : 0.0);
     if (done == total)
         sl_note("\r\033[K");
@@ -207,8 +209,7 @@ int sl_cli_bench_serve(const struct sl_opts *o, struct sl_err *err)
     const struct sl_opt_value *v = o->value;
     struct prompts p = {0};
     struct sl_load_result r = {0};
-    struct bar bar = {.tty = sl_term_is_tty(SL_STDERR),
-                      .start_ns = sl_clock_ns()};
+    struct sl_bench_bar bar;
     struct sl_load_opts l = {
         .host = v[SL_OPT_HOST].s ? v[SL_OPT_HOST].s : "127.0.0.1",
         .port = (uint16_t)v[SL_OPT_PORT].i,
@@ -223,11 +224,12 @@ int sl_cli_bench_serve(const struct sl_opts *o, struct sl_err *err)
         .n_vocab = VOCAB,
         .seed = sl_opts_has(o, SL_OPT_SEED) ? (uint64_t)v[SL_OPT_SEED].i
                                             : sl_machine_random(),
-        .progress = draw,
+        .progress = sl_cli_bench_draw,
         .progress_ctx = &bar,
     };
     int rc = sl_cli_max_args(o, 1, "'bench serve' takes none", err);
 
+    sl_cli_bench_bar(&bar, "requests");
     if (!rc && v[SL_OPT_DATASET_PATH].s)
         rc = read_prompts(&p, v[SL_OPT_DATASET_PATH].s, err);
     else if (!rc && l.chat)

@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""sluice bench serve --replay: three agents' conversations, of which the server
+reads what is new and little else; the accounts agree with the server's own."""
+import json
+import os
+import signal
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(__file__))
+from e2e import Run, check, done, test  # noqa: E402
+from serving import Server  # noqa: E402
+
+FILE = "doc/examples/agents.jsonl"
+PAGE = 64
+
+
+def replay(s, path=FILE, *argv, rc=0):
+    r = Run("bench", "serve", "--replay", path, "--port", str(s.port),
+            "--json", *argv)
+    check(r.rc == rc, r)
+    return json.loads(r.out) if rc == 0 else r
+
+
+def longest(s):
+    """Tokens of the longest message of the recording."""
+    texts = [m["content"] for line in open(FILE)
+             for m in json.loads(line).get("messages",
+                                           json.loads(line).get("add"))]
+    return max(s.post("/tokenize", {"prompt": t})["count"]
+               for t in sorted(texts, key=len)[-3:])
+
+
+WARM = Server(model="models/demo")
+COLD = Server("--prefix-cache", "off", model="models/demo")
+
+
+@test
+def little_is_read_twice():
+    before = WARM.metric("vllm:prompt_tokens_cached_total")
+    j = replay(WARM)
+    turns = j["turns"]
+    check(len(turns) == sum(1 for _ in open(FILE)), len(turns))
+    limit = PAGE + longest(WARM)
+    for t in turns:
+        check(t["read_tokens"] == t["prompt_tokens"] - t["cached_tokens"], t)
+        check(1 <= t["least_tokens"] <= t["new_tokens"] <= t["prompt_tokens"],
+              t)
+        check(t["again_tokens"] == t["read_tokens"] - t["least_tokens"], t)
+        check(t["again_tokens"] <= limit, (t, limit))
+        check(0 < t["ttft_ms"] <= t["e2el_ms"], t)
+    # What is only added to is read up to the last turn of the template.
+    for t in turns:
+        if t["conversation"] == "thoughts":
+            check(t["again_tokens"] <= PAGE, t)
+    check(j["again_tokens"] == sum(t["again_tokens"] for t in turns), j)
+    check(j["most_again_tokens"] == max(t["again_tokens"] for t in turns), j)
+    check(WARM.metric("vllm:prompt_tokens_cached_total") - before ==
+          j["cached_tokens"] > j["prompt_tokens"] // 2, j)
+
+
+@test
+def without_a_cache_all_is_read():
+    j = replay(COLD)
+    check(j["cached_tokens"] == 0 and j["read_tokens"] == j["prompt_tokens"],
+          j)
+    check(j["again_tokens"] == j["prompt_tokens"] - j["least_tokens"] > 0, j)
+    text = Run("bench", "serve", "--replay", FILE, "--port", str(COLD.port))
+    check(text.rc == 0 and "18 turns:" in text.out, text)
+    check(len(text.out.splitlines()) == 20, text)
+
+
+@test
+def recordings_that_are_none():
+    for lines, word in (("", "no turn"), ("{}\n", "line 1"),
+                        ('{"messages":[],"add":[]}', "line 1"),
+                        ('{"add":[]}', "nothing yet to add to"),
+                        ('\n{"messages":[]', "line 2"),
+                        ('{"messages":[{"role":"nobody","content":"x"}]}',
+                         "turn 1")):
+        with tempfile.NamedTemporaryFile("w") as f:
+            f.write(lines)
+            f.flush()
+            r = Run("bench", "serve", "--replay", f.name, "--port",
+                    str(COLD.port))
+            check(r.rc != 0 and word in r.err, (lines, r))
+    r = replay(COLD, FILE, "--num-prompts", "3", rc=2)
+    check("--num-prompts" in r.err, r)
+    r = Run("bench", "serve", "--replay", FILE, "--port", "1")
+    check(r.rc != 0 and "turn 1" in r.err, r)
+
+
+try:
+    done()
+finally:
+    WARM.stop(signal.SIGKILL)
+    COLD.stop(signal.SIGKILL)
