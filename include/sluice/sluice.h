@@ -98,6 +98,18 @@ struct sl_engine_opts {
                        above 0, and 1 is exact */
     float relax_threshold; /* relaxed: a draft is kept that is at least so likely,
                               compared with the likeliest; above 0, to 1 */
+    const char *spec_ladder; /* rows to verify by users, "users:rows,...", in
+                                place of the decision: "1:8,4:8,8:4"; NULL: none.
+                                Read in open */
+    float spec_disable_ratio; /* drafting stops for a while when it gives less
+                                 than this part of the plain rate; 0: never; below
+                                 0: 0.98, and never with a depth or a ladder */
+    uint32_t spec_log_rounds; /* log how drafting goes every so many rounds; 0:
+                                 not */
+    uint32_t dflash_max_context; /* tokens up to which the block drafter is used;
+                                    0: always */
+    uint32_t dflash_hysteresis;  /* a sequence that begins closer to that than so
+                                    many tokens is not drafted by it */
     uint32_t mtp_prime;      /* the MTP head sees the last so many tokens of a
                                 prompt; UINT32_MAX: all */
     bool dummy;              /* random weights from config.json alone */
@@ -144,6 +156,8 @@ SL_API void sl_engine_info(const struct sl_engine *e,
 /* What it does now and has done since it was opened, as of the newest step.
  * Does not wait for the engine. Any thread. */
 #define SL_STATS_DRAFT 15 /* drafts of one round, at most */
+#define SL_STATS_BY 5     /* enum sl_draft_by; AUTO is unused, NONE nobody */
+#define SL_STATS_SEQS 64  /* sequences that are told one by one */
 #define SL_STATS_ROWS 14  /* 1, 8, 16, 32, ... 16384 rows, and more */
 /* What the cache of prefixes does, and what it holds. */
 struct sl_prefix_cache_stats {
@@ -170,6 +184,12 @@ struct sl_engine_stats {
     uint64_t step_rows[SL_STATS_ROWS]; /* steps by rows: at most 1, 8, 16, ... */
     uint64_t n_round, n_draft, n_accept; /* verified rounds with drafts */
     uint64_t accept_at[SL_STATS_DRAFT];  /* of them, drafts in this place */
+    uint64_t by_draft[SL_STATS_BY], by_accept[SL_STATS_BY]; /* the same, by who */
+    uint64_t n_stop;        /* times that drafting was stopped: it lost */
+    double tv;              /* as in sl_gen_stats, */
+    uint64_t n_judged;      /* of all */
+    uint8_t by[SL_STATS_SEQS], depth[SL_STATS_SEQS]; /* who drafts for each that
+                               runs, and how much, behind the newest step */
 };
 SL_API void sl_engine_stats(struct sl_engine *e, struct sl_engine_stats *out);
 
@@ -336,6 +356,8 @@ struct sl_gen_stats {
     uint32_t n_prompt, n_cached, n_output;
     uint32_t n_round;           /* steps that drew tokens */
     uint32_t n_draft, n_accept; /* tokens proposed, and right */
+    double plain_s, round_s; /* what a token took without drafts, as measured in
+                                this run, and what a round took; 0: unknown */
     double tv; /* lossy rules: the distances in total variation, summed over the
                   drafts that were judged */
     uint32_t n_judged;

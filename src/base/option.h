@@ -182,6 +182,24 @@ enum sl_opt_type {
       1e-6, 1, "0.3",                                                          \
       "With --accept relaxed: a draft is kept that is at least X times as "    \
       "likely as the likeliest token.")                                        \
+    X(SPEC_LADDER, TEXT, SL_OPT_V_ENGINE, "spec-ladder", "", "LIST", 0, 0, "", \
+      "Rows to verify by users in place of measured times, as users:rows by "  \
+      "commas: with 1:8,4:8,8:4 up to 4 users draft 7 tokens each, up to 8 "   \
+      "draft 3, more none.")                                                   \
+    X(SPEC_DISABLE_RATIO, FLOAT, SL_OPT_V_ENGINE, "spec-disable-ratio", "",    \
+      "X", 0, 100, "0.98",                                                     \
+      "Drafting stops for 2048 tokens when it gave less than this part of the " \
+      "plain rate; 0 is never, which is the default with a depth or a ladder.") \
+    X(SPEC_LOG_ROUNDS, INT, SL_OPT_V_ENGINE, "spec-log-rounds", "", "N", 0,    \
+      1 << 20, "0",                                                            \
+      "Log how drafting goes every N rounds; 0 is never.")                     \
+    X(DFLASH_MAX_CONTEXT, COUNT, SL_OPT_V_ENGINE, "dflash-max-context", "",    \
+      "N", 0, 1 << 24, "0",                                                    \
+      "Tokens of context up to which a block drafter is used; 0 is any.")      \
+    X(DFLASH_HYSTERESIS, COUNT, SL_OPT_V_ENGINE, "dflash-hysteresis", "", "N", \
+      0, 1 << 24, "1024",                                                      \
+      "A sequence that begins closer to --dflash-max-context than this is not " \
+      "drafted by a block drafter at all.")                                    \
     X(MTP_PRIME, COUNT, SL_OPT_V_ENGINE, "mtp-prime", "", "N", 0, 1 << 24,     \
       "all",                                                                   \
       "Tokens at the end of a prompt that the model's draft head sees; 0 is "  \

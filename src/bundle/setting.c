@@ -48,15 +48,6 @@ static const struct later {
      NULL},
     {"spec", "draft_model", {.type = SL_SHAPE_SLUG}, NULL},
     {"spec", "draft_depth", {.type = SL_SHAPE_INT, .lo = 1, .hi = 15}, NULL},
-    {"spec", "spec_ladder", {.type = SL_SHAPE_CALL}, NULL},
-    {"spec",
-     "dflash_max_context",
-     {.type = SL_SHAPE_INT, .lo = 0, .hi = 1 << 24},
-     NULL},
-    {"spec",
-     "dflash_hysteresis",
-     {.type = SL_SHAPE_INT, .lo = 0, .hi = 1 << 24},
-     NULL},
     {"spec",
      "accept",
      {.type = SL_SHAPE_WORD, .words = "exact|lenient|relaxed"},
@@ -64,14 +55,6 @@ static const struct later {
     {"spec", "lenience", {.type = SL_SHAPE_NUM, .lo = 1e-9, .hi = 1}, "1"},
     {"spec", "relax_threshold", {.type = SL_SHAPE_NUM, .lo = 0, .hi = 1}, NULL},
     {"spec", "mtp_prime", {.type = SL_SHAPE_STR, .hi = 32}, "on"},
-    {"spec",
-     "spec_disable_ratio",
-     {.type = SL_SHAPE_NUM, .lo = 0, .hi = 100},
-     "0"},
-    {"spec",
-     "spec_log_rounds",
-     {.type = SL_SHAPE_INT, .lo = 0, .hi = 1 << 20},
-     "0"},
 };
 
 /* Variables of the format that are not in the table of options yet. */
@@ -118,8 +101,6 @@ static int check_later(struct sl_walk *w, const struct later *l,
 
     SL_ASSERT(l); /* what is no option is one of these */
     table[0] = l->shape;
-    if (l->shape.type == SL_SHAPE_CALL)
-        return ladder(w, v);
     if (!strcmp(l->key, "mtp_prime") && json_is_integer(v) &&
         json_integer_value(v) > 0)
         return 0;

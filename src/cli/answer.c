@@ -107,12 +107,19 @@ void sl_answer_note(const struct sl_answer *a)
     /* The first token comes out of the prompt's last row. */
     uint32_t decoded = s->n_output > 0 ? s->n_output - 1 : 0;
 
-    char rounds[128] = "";
+    char rounds[200] = "";
 
     if (s->n_draft > 0)
         snprintf(rounds, sizeof(rounds), ", %.2f a round, %.0f %% of drafts",
                  (double)s->n_output / s->n_round,
                  100.0 * s->n_accept / s->n_draft);
+    if (s->n_draft > 0 && s->plain_s > 0 && s->round_s > 0) {
+        size_t n = strlen(rounds);
+
+        snprintf(rounds + n, sizeof(rounds) - n,
+                 ", break-even %.2f, plain %.1f/s", s->round_s / s->plain_s,
+                 1 / s->plain_s);
+    }
     if (s->n_judged > 0) {
         size_t n = strlen(rounds);
 

@@ -90,6 +90,12 @@ void sl_cli_engine_opts(struct sl_engine_opts *eo, const struct sl_opts *o)
     eo->accept = accept[v[SL_OPT_ACCEPT].i];
     eo->lenience = (float)v[SL_OPT_LENIENCE].f;
     eo->relax_threshold = (float)v[SL_OPT_RELAX_THRESHOLD].f;
+    eo->spec_ladder = v[SL_OPT_SPEC_LADDER].s;
+    if (sl_opts_has(o, SL_OPT_SPEC_DISABLE_RATIO))
+        eo->spec_disable_ratio = (float)v[SL_OPT_SPEC_DISABLE_RATIO].f;
+    eo->spec_log_rounds = (uint32_t)v[SL_OPT_SPEC_LOG_ROUNDS].i;
+    eo->dflash_max_context = (uint32_t)v[SL_OPT_DFLASH_MAX_CONTEXT].i;
+    eo->dflash_hysteresis = (uint32_t)v[SL_OPT_DFLASH_HYSTERESIS].i;
     if (sl_opts_has(o, SL_OPT_MTP_PRIME))
         eo->mtp_prime = (uint32_t)v[SL_OPT_MTP_PRIME].i;
     eo->draft_depth = (uint32_t)v[SL_OPT_DRAFT_DEPTH].i; /* auto is 0 */

@@ -164,14 +164,17 @@ static int print_json(const struct run *r, const struct sl_answer *a,
 {
     const struct sl_gen_stats *s = &a->stats;
     json_t *j = json_pack(
-        "{s:s, s:s%, s:O, s:s, s:I, s:{s:i, s:i, s:i}, s:{s:i, s:i, s:i}, "
+        "{s:s, s:s%, s:O, s:s, s:I, s:{s:i, s:i, s:i}, "
+        "s:{s:i, s:i, s:i, s:f, s:f}, "
         "s:{s:f, s:f, s:f, s:f}}",
         "model", r->path, "text", a->text.p ? a->text.p : "", a->text.len,
         "ids", a->ids, "finish", sl_finish_name(a->finish), "seed",
         (json_int_t)a->seed, "usage", "prompt_tokens", (int)s->n_prompt,
         "cached_tokens", (int)s->n_cached, "completion_tokens",
         (int)s->n_output, "drafts", "rounds", (int)s->n_round, "proposed",
-        (int)s->n_draft, "accepted", (int)s->n_accept, "timings", "load_s",
+        (int)s->n_draft, "accepted", (int)s->n_accept, "break_even",
+        s->plain_s > 0 ? s->round_s / s->plain_s : 0, "plain_tokens_per_s",
+        s->plain_s > 0 ? 1 / s->plain_s : 0, "timings", "load_s",
         load_s, "queue_s", s->queue_s, "prefill_s", s->prefill_s, "decode_s",
         s->decode_s);
 

@@ -26,13 +26,29 @@ static void close_ring(struct sl_gen *g)
     sl_ring_close(&g->taps);
 }
 
+/* Is the context of g too long for the drafter? Once it is, it stays so, as it
+ * only grows; and where it would be soon, the drafter does not begin. */
+static bool is_far(struct sl_gen *g)
+{
+    const struct sl_engine_opts *o = &g->e->opts;
+    uint32_t most = o->dflash_max_context;
+
+    if (most == 0)
+        return false;
+    if (!g->began)
+        most -= o->dflash_hysteresis;
+    g->began = true;
+    g->far |= g->seq->n_tok > most;
+    return g->far;
+}
+
 static uint32_t look(struct sl_gen *g, uint32_t most, enum sl_odds_of *odds)
 {
     uint32_t block = g->e->flash_conf->block;
 
     *odds = SL_ODDS_FLASH;
     /* The block lies behind the committed tokens, within the context. */
-    if (g->seq->n_tok + block > g->e->opts.max_model_len)
+    if (is_far(g) || g->seq->n_tok + block > g->e->opts.max_model_len)
         return 0;
     return (uint32_t)sl_min(most, block - 1);
 }

@@ -22,6 +22,7 @@
 #define DEFAULT_ROWS 512   /* of a step; chosen, not measured */
 #define MAX_TEMPLATE ((size_t)16 << 20)
 #define PATH_CAP 4096
+#define DFLASH_HYSTERESIS 1024 /* tokens; of the second bundle */
 #define DRAFTER "drafter" /* the folder of a model's block drafter */
 #define TURN "<|im_start|>" /* begins a turn in the family's chat format */
 
@@ -46,6 +47,8 @@ void sl_engine_opts_init(struct sl_engine_opts *o)
         .mtp_prime = UINT32_MAX,
         .lenience = 1,
         .relax_threshold = 0.3f,
+        .spec_disable_ratio = -1,
+        .dflash_hysteresis = DFLASH_HYSTERESIS,
     };
 }
 
@@ -587,6 +590,46 @@ static int open_flash(struct sl_engine *e, const char *path,
     return 0;
 }
 
+/* What belongs to drafting, where nobody drafts; and what belongs to the block
+ * drafter, where there is none. */
+static int check_drafting(struct sl_engine *e, struct sl_err *err)
+{
+    const struct sl_engine_opts *o = &e->opts;
+    const char *what = NULL;
+
+    if (o->dflash_max_context > 0 &&
+        o->dflash_hysteresis >= o->dflash_max_context)
+        return sl_fail(err, SL_EARG,
+                       "--dflash-hysteresis is %u; it must be below "
+                       "--dflash-max-context, which is %u",
+                       o->dflash_hysteresis, o->dflash_max_context);
+    if (o->dflash_max_context == 0 && o->dflash_hysteresis != DFLASH_HYSTERESIS)
+        return sl_fail(err, SL_EARG,
+                       "--dflash-hysteresis is %u, but without "
+                       "--dflash-max-context nothing uses it",
+                       o->dflash_hysteresis);
+    if (!e->flash && o->dflash_max_context > 0)
+        return sl_fail(err, SL_EARG,
+                       "--dflash-max-context is %u, but there is no block "
+                       "drafter; give one with --draft-model, or remove it",
+                       o->dflash_max_context);
+    if (e->drafts)
+        return o->spec_ladder ? sl_ladder_parse(&e->spec.ladder,
+                                                o->spec_ladder, err)
+                              : 0;
+    if (o->spec_ladder)
+        what = "--spec-ladder";
+    else if (o->spec_disable_ratio >= 0)
+        what = "--spec-disable-ratio";
+    else if (o->spec_log_rounds > 0)
+        what = "--spec-log-rounds";
+    return what ? sl_fail(err, SL_EARG,
+                          "%s says how to draft, but nobody drafts; remove "
+                          "it, or --speculate off and --drafter none",
+                          what)
+                : 0;
+}
+
 /* Who drafts: what was asked for, or whoever can; `drafter` is the folder of
  * the block drafter, if there is one. */
 static int open_drafters(struct sl_engine *e, const char *path,
@@ -595,7 +638,8 @@ static int open_drafters(struct sl_engine *e, const char *path,
     enum sl_draft_by by = e->opts.drafter;
     bool all = by == SL_DRAFTER_AUTO;
 
-    sl_speculate_init(&e->spec, e->opts.draft_depth);
+    sl_speculate_init(&e->spec, e->opts.draft_depth,
+                      (double)e->opts.spec_disable_ratio);
     e->max_logit = e->opts.max_num_seqs;
     if (e->opts.draft == SL_DRAFT_OFF || by == SL_DRAFTER_NONE)
         return 0;
@@ -618,6 +662,7 @@ static int open_drafters(struct sl_engine *e, const char *path,
     if (all || by == SL_DRAFTER_NGRAM)
         e->drafter[SL_BY_NGRAM] = &sl_draft_ngram;
     e->drafts = true;
+    e->spec_log.every = e->opts.spec_log_rounds;
     e->max_depth = DEPTH;
     e->max_logit += DRAFT_LOGITS;
     if (all || by == SL_DRAFTER_DFLASH)
@@ -695,12 +740,14 @@ static int load(struct sl_engine *e, const char *path, struct sl_err *err)
     if (!rc)
         rc = open_drafters(e, path, drafter, err);
     if (!rc)
+        rc = check_drafting(e, err);
+    if (!rc)
         rc = open_memory(e, err);
     if (!rc)
         rc = sl_restore_open(e, e->flash ? drafter : NULL, err);
     if (!rc)
         rc = open_step(e, err);
-    if (!rc && e->drafts && !e->opts.draft_depth)
+    if (!rc && e->drafts)
         sl_engine_calibrate(e);
     return rc;
 }

@@ -10,6 +10,7 @@
 
 #include "base/thread.h"
 #include "engine/shape.h"
+#include "engine/spec_log.h"
 #include "engine/speculate.h"
 #include "model/dflash.h"
 #include "model/qwen35.h"
@@ -94,6 +95,9 @@ struct sl_engine {
     const struct sl_drafter *drafter[SL_N_BY]; /* NULL: not used */
     struct sl_accept_opts accept;
     struct sl_speculate spec;
+    struct sl_spec_log spec_log;
+    double draft_s, round_s; /* the drafters behind the newest step; and a step
+                                with the drafters before it */
     struct sl_bid *bid; /* [max_num_seqs] */
     struct sl_seq **step_seq; /* [max_num_seqs], the step being built */
     uint32_t *step_rows;      /* [max_num_seqs] */
@@ -155,8 +159,8 @@ void sl_engine_calibrate(struct sl_engine *e);
 
 /* Count, and let others see (engine/stats.c). */
 void sl_engine_count_step(struct sl_engine *e, uint32_t n_row, double s);
-void sl_engine_count_round(struct sl_engine *e, uint32_t n_draft,
-                           uint32_t n_accept);
+void sl_engine_count_round(struct sl_engine *e, enum sl_by by,
+                           uint32_t n_draft, uint32_t n_accept);
 void sl_engine_publish(struct sl_engine *e);
 
 /* An encoder to use until it is given back; any thread. */

@@ -304,6 +304,8 @@ void sl_gen_stats(struct sl_gen *g, struct sl_gen_stats *out)
         .n_accept = g->n_accepted,
         .tv = g->tv,
         .n_judged = g->n_judged,
+        .plain_s = g->plain_s,
+        .round_s = g->n_round > 0 ? g->round_s / g->n_round : 0,
     };
     sl_unlock(&g->mu);
 }

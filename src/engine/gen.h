@@ -83,7 +83,8 @@ struct sl_gen {
     struct sl_guess guess;
     struct sl_ngram *ngram; /* NULL: not used */
     struct sl_ring ring; /* final hidden rows that the draft head has not seen */
-    struct sl_ring taps; /* and residuals for the block drafter */
+    struct sl_ring taps; /* and residuals for the block drafter, */
+    bool began, far;     /* which was asked; its context is too long for it */
     uint32_t n_asked;   /* times that the disk was asked for its prompt */
     struct sl_seq *seq; /* RUNNING: its n_tok first tokens went through */
     struct sl_history *hist;
@@ -101,7 +102,7 @@ struct sl_gen {
     struct sl_err err;
     uint32_t n_out, n_cached;
     uint32_t n_round, n_drafted, n_accepted, n_judged;
-    double tv;
+    double tv, plain_s, round_s; /* of a token; of a round, a mean */
     bool let_go;
     uint64_t admit_ns, first_ns, last_ns; /* 0: not yet */
 

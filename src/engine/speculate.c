@@ -66,9 +66,14 @@ static void odds_init(struct sl_odds *o)
         o->right[i] = FIRST_RIGHT;
 }
 
-void sl_speculate_init(struct sl_speculate *s, uint32_t fixed)
+bool sl_speculate_is_told(const struct sl_speculate *s)
 {
-    *s = (struct sl_speculate){.fixed = fixed, .min_ratio = MIN_RATIO};
+    return s->fixed > 0 || s->ladder.n > 0;
+}
+
+void sl_speculate_init(struct sl_speculate *s, uint32_t fixed, double ratio)
+{
+    *s = (struct sl_speculate){.fixed = fixed, .min_ratio = ratio};
     for (int i = 0; i < SL_N_ODDS; i++)
         odds_init(&s->odds[i]);
 }
@@ -288,24 +293,50 @@ static void probe(const struct batch *b, struct sl_bid *bid,
     bid[at].depth = 1;
 }
 
-static void plan_fixed(struct sl_speculate *s, struct sl_bid *bid, uint32_t n,
-                       uint32_t max_draft)
+/* The depth that was asked for, with so many users. */
+static uint32_t told_depth(const struct sl_speculate *s, uint32_t n)
 {
-    for (uint32_t i = 0; i < n; i++) {
+    uint32_t depth = s->fixed ? s->fixed : SL_MAX_DRAFT;
+
+    return s->ladder.n
+               ? (uint32_t)sl_min(depth, sl_ladder_rows(&s->ladder, n) - 1)
+               : depth;
+}
+
+/* Tokens per second if all drafted k deep alike. */
+static double rate_at(const struct batch *b, enum sl_by by,
+                      const struct sl_odds *o, uint32_t k)
+{
+    double time = step_s(b, b->n * k) + passes_s(b->s, by, k, b->n);
+    double tokens = 1, chain = 1;
+
+    for (uint32_t i = 0; i < k; i++)
+        tokens += chain *= chance_of(o, i);
+    return tokens / (time > 0 ? time : 1);
+}
+
+/* How much was asked for; who is still a matter of times and odds. */
+static void plan_told(const struct batch *b, struct sl_bid *bid,
+                      uint32_t max_draft)
+{
+    uint32_t depth = told_depth(b->s, b->n);
+
+    for (uint32_t i = 0; i < b->n && depth > 0; i++) {
         double best = 0;
 
         for (enum sl_by by = SL_BY_NONE + 1; by < SL_N_BY; by++) {
-            const struct sl_odds *o = &bid[i].guess->odds[bid[i].odds[by]];
+            uint32_t k = (uint32_t)sl_min(depth, bid[i].most[by]);
+            double rate;
 
-            if (bid[i].most[by] > 0 && o->right[0] >= best) {
-                best = o->right[0];
+            if (k == 0)
+                continue;
+            rate = rate_at(b, by, &bid[i].guess->odds[bid[i].odds[by]], k);
+            if (rate > best) {
+                best = rate;
                 bid[i].by = by;
+                bid[i].depth = (uint32_t)sl_min(k, max_draft);
             }
         }
-        if (bid[i].by == SL_BY_NONE)
-            continue;
-        bid[i].depth = (uint32_t)sl_min(
-            sl_min(bid[i].most[bid[i].by], s->fixed), max_draft);
         max_draft -= bid[i].depth;
     }
 }
@@ -343,17 +374,19 @@ void sl_speculate_plan(struct sl_speculate *s, const struct sl_cost *step,
         bid[i].by = SL_BY_NONE;
         bid[i].depth = 0;
     }
-    if (s->fixed) {
-        plan_fixed(s, bid, n, max_draft);
-    } else if (!s->stopped) {
-        s->token_s = step_s(&b, 0) / n;
+    s->token_s = step_s(&b, 0) / n;
+    if (s->stopped) {
+        total = 0;
+    } else if (sl_speculate_is_told(s)) {
+        plan_told(&b, bid, max_draft);
+    } else {
         for (enum sl_by by = SL_BY_NONE + 1; by < SL_N_BY; by++)
             could[by] = could_pay(&b, bid, by);
         total = plan_gain(&b, bid, could, max_draft);
         if (total < max_draft)
             probe(&b, bid, could);
     }
-    s->pays = s->fixed || total > 0;
+    s->pays = sl_speculate_is_told(s) || total > 0;
     for (uint32_t i = 0; i < n; i++) {
         if (bid[i].depth == 0)
             continue;
@@ -415,18 +448,22 @@ void sl_speculate_earn(struct sl_speculate *s, double step_s, double draft_s)
 void sl_speculate_guard(struct sl_speculate *s, uint32_t n_draft,
                         uint32_t n_tok, double spent_s, double plain_s)
 {
+    double least = s->min_ratio;
+
+    if (least < 0)
+        least = sl_speculate_is_told(s) ? 0 : MIN_RATIO;
     if (s->stopped > 0) {
         s->stopped -= (uint32_t)sl_min(s->stopped, n_tok);
         return;
     }
-    if (n_draft == 0 || s->fixed || plain_s <= 0)
+    if (n_draft == 0 || least <= 0 || plain_s <= 0)
         return;
     s->spent_s += spent_s;
     s->plain_s += plain_s * n_tok;
     s->n_guarded += n_tok;
     if (s->n_guarded < GUARD_TOK)
         return;
-    if (s->plain_s < s->min_ratio * s->spent_s) {
+    if (s->plain_s < least * s->spent_s) {
         s->stopped = STOP_TOK;
         s->n_stop++;
     }

@@ -12,6 +12,7 @@
 #define SL_ENGINE_SPECULATE_H
 
 #include "engine/cost.h"
+#include "engine/ladder.h"
 
 #define SL_MAX_DRAFT 15 /* tokens proposed at once: a block of 16 */
 
@@ -52,7 +53,9 @@ struct sl_bid {
 
 struct sl_speculate {
     uint32_t fixed;     /* depth asked for; 0: decide */
-    double min_ratio;   /* of the plain rate; below it drafting is stopped */
+    struct sl_ladder ladder; /* rows asked for by users; n 0: decide */
+    double min_ratio; /* of the plain rate; below it drafting is stopped; 0:
+                         never */
     struct sl_odds odds[SL_N_ODDS]; /* of all sequences */
     struct sl_cost pass[SL_N_BY];   /* one pass of a drafter, by sequences */
     uint64_t n_round, n_draft, n_accept;
@@ -74,10 +77,14 @@ struct sl_speculate {
     uint64_t n_stop;    /* times that the guard stopped it */
 };
 
-void sl_speculate_init(struct sl_speculate *s, uint32_t fixed);
+/* `ratio` below 0: the default. A ladder is set behind it. */
+void sl_speculate_init(struct sl_speculate *s, uint32_t fixed, double ratio);
 
 /* What a new sequence begins with: what was seen of others, soon forgotten. */
 void sl_guess_init(struct sl_guess *g, const struct sl_speculate *s);
+
+/* Does the user say how much, instead of measured times? */
+bool sl_speculate_is_told(const struct sl_speculate *s);
 
 /* Decide for n sequences that draw in steps with n_other rows besides: the most
  * tokens per second of the whole batch. `step` is the table of steps; context

@@ -5,6 +5,7 @@
  */
 #include "engine/gen.h"
 
+_Static_assert(SL_STATS_BY == SL_DRAFTER_NONE + 1, "everybody has a counter");
 _Static_assert(SL_STATS_DRAFT >= SL_MAX_DRAFT, "every draft has a counter");
 
 void sl_engine_count_step(struct sl_engine *e, uint32_t n_row, double s)
@@ -20,14 +21,42 @@ void sl_engine_count_step(struct sl_engine *e, uint32_t n_row, double s)
     e->now.step_s += s;
 }
 
-void sl_engine_count_round(struct sl_engine *e, uint32_t n_draft,
-                           uint32_t n_accept)
+/* What the public face calls who drafts. */
+static enum sl_draft_by name_of(enum sl_by by)
 {
+    static const enum sl_draft_by name[SL_N_BY] = {
+        [SL_BY_NONE] = SL_DRAFTER_NONE,
+        [SL_BY_NGRAM] = SL_DRAFTER_NGRAM,
+        [SL_BY_MTP] = SL_DRAFTER_MTP,
+        [SL_BY_FLASH] = SL_DRAFTER_DFLASH,
+    };
+
+    return name[by];
+}
+
+void sl_engine_count_round(struct sl_engine *e, enum sl_by by,
+                           uint32_t n_draft, uint32_t n_accept)
+{
+    e->now.by_draft[name_of(by)] += n_draft;
+    e->now.by_accept[name_of(by)] += n_accept;
     e->now.n_round += n_draft > 0;
     e->now.n_draft += n_draft;
     e->now.n_accept += n_accept;
     for (uint32_t i = 0; i < n_accept; i++)
         e->now.accept_at[i]++;
+}
+
+/* Who drafts for each sequence behind this step. */
+static void tell_drafters(struct sl_engine *e)
+{
+    for (uint32_t i = 0; i < SL_STATS_SEQS; i++) {
+        const struct sl_gen *g = i < e->n_run ? e->run[i] : NULL;
+
+        e->now.depth[i] = g ? (uint8_t)g->n_draft : 0;
+        e->now.by[i] =
+            (uint8_t)name_of(e->now.depth[i] ? g->by : SL_BY_NONE);
+    }
+    e->now.n_stop = e->spec.n_stop;
 }
 
 static void tell_prefixes(const struct sl_engine *e,
@@ -63,6 +92,7 @@ void sl_engine_publish(struct sl_engine *e)
 
     tell_prefixes(e, &e->now.prefix);
     e->now.n_run = e->n_run;
+    tell_drafters(e);
     e->now.kv_total = (uint64_t)kv->n_page * SL_KV_PAGE;
     e->now.kv_used = (uint64_t)(kv->n_page - kv->n_free) * SL_KV_PAGE;
     e->now.n_state = e->mem->rec->n_slot - e->mem->rec->n_free;

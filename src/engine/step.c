@@ -351,13 +351,17 @@ static void draw_rows(struct sl_engine *e, struct sl_gen *g, struct sl_part *p,
     }
     p->n_kept = p->firm + right;
     sl_speculate_learn(&e->spec, &g->guess, g->odds, p->tent, right);
-    sl_engine_count_round(e, p->tent, right);
+    sl_engine_count_round(e, g->by, p->tent, right);
+    e->now.tv += tv;
+    e->now.n_judged += n_judged;
     sl_lock(&g->mu);
     g->n_round++;
     g->n_drafted += p->tent;
     g->n_accepted += right;
     g->tv += tv;
     g->n_judged += n_judged;
+    g->plain_s = e->spec.token_s;
+    g->round_s += e->round_s;
     sl_unlock(&g->mu);
 }
 
@@ -438,6 +442,9 @@ static void guard(struct sl_engine *e, const struct sl_step *s,
         n_seq += p->firm;
         n_tok += p->n_kept;
     }
+    if (n_tok > 0)
+        sl_spec_log_round(&e->spec_log, &e->spec, n_tok, s->n_row - n_seq,
+                          spent_s);
     if (n_seq > 0 && n_tok > 0)
         sl_speculate_guard(&e->spec, s->n_row - n_seq, n_tok, spent_s,
                            sl_cost_predict(&e->verify, n_seq,
@@ -470,6 +477,7 @@ static void draft(struct sl_engine *e, const struct sl_step *s,
 
     sl_engine_draft(e);
     draft_s = sl_clock_s(t0, sl_clock_ns());
+    e->draft_s = draft_s;
     sl_speculate_earn(&e->spec, step_s, draft_s);
     guard(e, s, context, step_s + draft_s);
 }
@@ -503,6 +511,7 @@ void sl_engine_step(struct sl_engine *e)
     sl_forward(e->model, &s);
     took = sl_clock_s(t0, sl_clock_ns());
     learn(e, &s, context, took);
+    e->round_s = took + e->draft_s;
     e->n_step++;
     sl_engine_count_step(e, s.n_row, took);
     if (sl_engine_score(e))

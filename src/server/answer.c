@@ -44,6 +44,8 @@ static void put_common(struct sl_buf *b, const struct sl_task *t,
 static void put_usage(struct sl_buf *b, const struct sl_task *t)
 {
     uint64_t n_prompt = 0, n_out = 0, cached = 0, reason = 0;
+    uint64_t n_draft = 0, n_accept = 0;
+    struct sl_gen_stats st;
 
     for (uint32_t i = 0; i < t->n_prompt; i++)
         n_prompt += t->prompt[i].n;
@@ -51,6 +53,11 @@ static void put_usage(struct sl_buf *b, const struct sl_task *t)
         n_out += t->choice[i].n_out;
         cached += t->choice[i].n_cached;
         reason += t->choice[i].n_reason;
+        if (!t->choice[i].gen)
+            continue;
+        sl_gen_stats(t->choice[i].gen, &st);
+        n_draft += st.n_draft;
+        n_accept += st.n_accept;
     }
     sl_buf_fmt(b,
                "\"usage\":{\"prompt_tokens\":%llu,\"completion_tokens\":%llu,"
@@ -61,8 +68,10 @@ static void put_usage(struct sl_buf *b, const struct sl_task *t)
                (unsigned long long)cached);
     if (is_chat(t))
         sl_buf_fmt(b,
-                   ",\"completion_tokens_details\":{\"reasoning_tokens\":%llu}",
-                   (unsigned long long)reason);
+                   ",\"completion_tokens_details\":{\"reasoning_tokens\":%llu,"
+                   "\"draft_tokens\":%llu,\"accepted_draft_tokens\":%llu}",
+                   (unsigned long long)reason, (unsigned long long)n_draft,
+                   (unsigned long long)n_accept);
     sl_buf_byte(b, '}');
 }
 

@@ -198,6 +198,34 @@ static void print_drafts(struct sl_buf *b, const struct sl_engine_stats *e,
                    labels, i, (unsigned long long)e->accept_at[i]);
 }
 
+/* The same by who drafted, which vLLM has no names for. */
+static void print_drafters(struct sl_buf *b, const struct sl_engine_stats *e,
+                           const char *labels)
+{
+    static const struct {
+        enum sl_draft_by by;
+        const char *name;
+    } who[] = {{SL_DRAFTER_MTP, "mtp"},
+               {SL_DRAFTER_NGRAM, "ngram"},
+               {SL_DRAFTER_DFLASH, "dflash"}};
+
+    for (int accepted = 0; accepted < 2; accepted++) {
+        const char *name = accepted ? "accepted_draft" : "draft";
+
+        sl_buf_fmt(b,
+                   "# HELP sluice:%s_tokens_total Tokens %s, by drafter.\n"
+                   "# TYPE sluice:%s_tokens_total counter\n",
+                   name, accepted ? "proposed that were right" : "proposed",
+                   name);
+        for (size_t i = 0; i < SL_COUNTOF(who); i++)
+            sl_buf_fmt(b, "sluice:%s_tokens_total{%s,drafter=\"%s\"} %llu\n",
+                       name, labels, who[i].name,
+                       (unsigned long long)(accepted
+                                                ? e->by_accept[who[i].by]
+                                                : e->by_draft[who[i].by]));
+    }
+}
+
 /* Names that only we have are never under vllm: */
 static void print_own(struct sl_buf *b, const struct sl_engine_stats *e,
                       const char *labels)
@@ -216,6 +244,14 @@ static void print_own(struct sl_buf *b, const struct sl_engine_stats *e,
         {"rows_total", "counter", "Rows of all steps.", (double)e->n_row},
         {"step_seconds_total", "counter", "Time inside of the model.",
          e->step_s},
+        {"speculation_stops_total", "counter",
+         "Times that drafting was stopped because it lost.",
+         (double)e->n_stop},
+        {"speculation_total_variation", "counter",
+         "Distances of a lossy rule, summed over the drafts that were judged.",
+         e->tv},
+        {"speculation_judged_total", "counter",
+         "Drafts that a lossy rule judged.", (double)e->n_judged},
     };
 
     for (size_t i = 0; i < SL_COUNTOF(own); i++)
@@ -257,6 +293,7 @@ static void print_engine(struct sl_buf *b, const struct sl_metrics_more *x,
     head(b, "iteration_tokens_total", "histogram", "Rows of a step.");
     buckets(b, "vllm:iteration_tokens_total", labels, rows, SL_COUNTOF(rows),
             e->step_rows, (double)e->n_row);
+    print_drafters(b, e, labels);
     print_own(b, e, labels);
     sl_kept_metrics(b, &e->prefix, labels);
 }

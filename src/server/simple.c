@@ -75,6 +75,21 @@ void sl_simple_models(struct sl_server *s, struct sl_exchange *x)
 static const char *const status_word[] = {"loading", "ready", "draining",
                                           "failed"};
 
+/* Who drafts for the sequences that run, and how much. */
+static void put_drafters(struct sl_buf *b, struct sl_engine *e)
+{
+    static const char *const name[SL_STATS_BY] = {"auto", "mtp", "ngram",
+                                                  "dflash", "none"};
+    struct sl_engine_stats st;
+
+    sl_engine_stats(e, &st);
+    sl_buf_str(b, ",\"speculation\":[");
+    for (uint32_t i = 0; i < st.n_run && i < SL_STATS_SEQS; i++)
+        sl_buf_fmt(b, "%s{\"drafter\":\"%s\",\"depth\":%u}", i ? "," : "",
+                   name[st.by[i]], st.depth[i]);
+    sl_buf_byte(b, ']');
+}
+
 void sl_simple_info(struct sl_server *s, struct sl_exchange *x)
 {
     struct sl_buf *b = &s->scratch;
@@ -119,7 +134,10 @@ void sl_simple_info(struct sl_server *s, struct sl_exchange *x)
         sl_buf_str(b, ",\"repetition_penalty\":");
         sl_json_put_float(b, d.repetition_penalty);
     }
-    sl_buf_str(b, "},\"parsers\":{\"reasoning\":\"qwen3\",\"tools\":");
+    sl_buf_byte(b, '}');
+    if (s->engine)
+        put_drafters(b, s->engine);
+    sl_buf_str(b, ",\"parsers\":{\"reasoning\":\"qwen3\",\"tools\":");
     put(b, s->opts.tool_parser);
     sl_buf_fmt(b,
                ",\"reasoning_field\":\"both\"},\"limits\":{"

@@ -29,4 +29,70 @@ def greedy_as_the_reference():
         check(n >= LEAST and got["ids"][:n] == c["greedy"][:n], (c["name"], n, got["ids"], c["greedy"]))
 
 
+ASK = ["run", MODEL, "Tell me a story about a fox and a river.", "--json",
+       "--temperature", "0", "--max-tokens", "48"]
+
+
+def drafts(*more):
+    r = Run(*ASK, *more)
+    check(r.rc == 0, r)
+    j = json.loads(r.out)
+    return j["drafts"], j["ids"], r
+
+
+@test
+def a_ladder_says_how_many():
+    plain, ids, _ = drafts("--speculate", "off")
+    check(plain["proposed"] == 0, plain)
+    for ladder, depth in (("1:3", 2), ("1:8", 7), ("1:1", 0)):
+        d, got, _ = drafts("--spec-ladder", ladder, "--drafter", "mtp")
+        check(got == ids, ladder)
+        # Every round but the first, and those near the end, has so many.
+        check(depth * (d["rounds"] - 2 - depth) <= d["proposed"]
+              <= depth * d["rounds"], (ladder, d))
+        check((d["proposed"] > 0) == (depth > 0), d)
+        check(d["plain_tokens_per_s"] > 0 and d["break_even"] > 0, d)
+
+
+@test
+def a_block_drafter_has_a_limit():
+    block = ("--drafter", "dflash", "--draft-depth", "7")
+    free, ids, _ = drafts(*block)
+    cut, got, _ = drafts(*block, "--dflash-max-context", "40",
+                         "--dflash-hysteresis", "5")
+    none, got2, _ = drafts(*block, "--dflash-max-context", "40",
+                           "--dflash-hysteresis", "39")
+    check(ids == got == got2, "the text changed")
+    check(free["proposed"] > cut["proposed"] > none["proposed"] == 0,
+          (free, cut, none))
+
+
+@test
+def rounds_in_the_log():
+    d, _, r = drafts("--draft-depth", "2", "--drafter", "mtp", "--log-level",
+                     "info", "--spec-log-rounds", "4")
+    check(r.err.count("speculation rounds=4") >= (d["rounds"] - 2) // 4 > 0, r)
+    check("speculation" not in drafts("--log-level", "info")[2].err)
+
+
+@test
+def drafting_that_cannot_be():
+    for argv, word in (
+            (("--spec-ladder", "2:8,1:8"), "must rise"),
+            (("--spec-ladder", "8"), "users:rows"),
+            (("--spec-ladder", "1:99"), "16"),
+            (("--spec-ladder", "1:2", "--speculate", "off"), "nobody drafts"),
+            (("--draft-depth", "99"), "draft-depth"),
+            (("--spec-disable-ratio", "-1"), "spec-disable-ratio"),
+            (("--spec-log-rounds", "x"), "spec-log-rounds"),
+            (("--accept", "lenient", "--lenience", "0"), "lenience"),
+            (("--accept", "lenient", "--lenience", "-1"), "lenience"),
+            (("--dflash-max-context", "1000"), "must be below"),
+            (("--dflash-hysteresis", "10"), "nothing uses it"),
+            (("--dflash-max-context", "5000", "--drafter", "mtp"),
+             "no block drafter")):
+        r = Run(*ASK, *argv)
+        check(r.rc == 2 and word in r.err and not r.out, (argv, r))
+
+
 done()

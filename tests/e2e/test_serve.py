@@ -29,8 +29,10 @@ def text(**kw):
 
 
 def spent(r):
-    """Usage but for what the cache happened to know."""
-    return {k: v for k, v in r["usage"].items() if k != "prompt_tokens_details"}
+    """Usage but for what the cache happened to know, and what was drafted."""
+    u = {k: v for k, v in r["usage"].items() if k != "prompt_tokens_details"}
+    d = u.get("completion_tokens_details", {})
+    return u | {"completion_tokens_details": d.get("reasoning_tokens")}
 
 
 @test
@@ -40,7 +42,10 @@ def public_pages():
         r, data = S.ask("GET", path, headers={})
         check(r.status == 200, (path, r.status, data))
     r, data = S.ask("GET", "/", headers={})
-    check(json.loads(data)["object"] == "server.info", data)
+    info = json.loads(data)
+    check(info["object"] == "server.info", data)
+    check(all(s["drafter"] in ("mtp", "ngram", "dflash", "none")
+              for s in info["speculation"]), info)
     check("secret" not in data.decode() and str(GOLD) not in data.decode())
     r, data = S.ask("HEAD", "/", headers={})
     check(r.status == 200 and data == b"")
@@ -263,6 +268,8 @@ def chat_events():
     check(last["delta"] == {} and last["finish_reason"] in
           ("stop", "length"), last)
     check(events[-1]["choices"] == [] and spent(events[-1]) == spent(r))
+    u = r["usage"]["completion_tokens_details"]
+    check(0 <= u["accepted_draft_tokens"] <= u["draft_tokens"], u)
     # Thinking: the prompt opens the block, all of a short answer is reasoning.
     m = S.post(C, chat(chat_template_kwargs={"enable_thinking": True},
                        ignore_eos=True))
@@ -405,6 +412,8 @@ def scrape():
 @test
 def metrics():
     before, types = scrape()
+    for name in ("draft_tokens_total", "accepted_draft_tokens_total"):
+        check(types["sluice:" + name] == "counter", name)
     for name in NAMES:
         check("vllm:" + name in types, name)
     for name in ("http_requests_total", "http_request_duration_seconds"):

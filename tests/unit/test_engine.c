@@ -826,6 +826,26 @@ static void test_drafting_that_cannot_be(void **state)
     o.lenience = 1;
     o.relax_threshold = 0.5f;
     expect_no_engine(&o, "--accept relaxed");
+    sl_engine_opts_init(&o);
+    o.spec_ladder = "1:8,1:4";
+    expect_no_engine(&o, "must rise");
+    o.spec_ladder = "1:8";
+    o.draft = SL_DRAFT_OFF;
+    expect_no_engine(&o, "--spec-ladder");
+    sl_engine_opts_init(&o);
+    o.dflash_max_context = 100;
+    expect_no_engine(&o, "must be below");
+    o.dflash_hysteresis = 10;
+    expect_no_engine(&o, "no block drafter");
+    o.dflash_max_context = 0;
+    expect_no_engine(&o, "nothing uses it");
+    sl_engine_opts_init(&o);
+    o.drafter = SL_DRAFTER_NONE;
+    o.spec_log_rounds = 5;
+    expect_no_engine(&o, "--spec-log-rounds");
+    o.spec_log_rounds = 0;
+    o.spec_disable_ratio = 0.9f;
+    expect_no_engine(&o, "--spec-disable-ratio");
 }
 
 /* Lossy rules: with a lenience of 1, for greedy answers and with

@@ -29,7 +29,7 @@ struct sim {
 
 static void sim_init(struct sim *m)
 {
-    sl_speculate_init(&m->s, 0);
+    sl_speculate_init(&m->s, 0, -1);
     for (uint32_t n = 1; n <= 512; n = n < 16 ? n + 1 : 2 * n)
         sl_cost_learn(&m->step, n, 0, m->fixed + m->row * n);
     for (uint32_t n = 1; n <= 64; n *= 2)
@@ -190,7 +190,7 @@ static void test_guard(void **state)
     struct sl_speculate s;
 
     (void)state;
-    sl_speculate_init(&s, 0);
+    sl_speculate_init(&s, 0, -1);
     for (int i = 0; i < 300 && !s.stopped; i++)
         sl_speculate_guard(&s, 3, 1, 1.1, 1);
     assert_int_equal(s.n_stop, 1);
@@ -222,6 +222,71 @@ static void test_fixed_depth(void **state)
     sl_speculate_plan(&m.s, &m.step, &bid, 1, 0, 0, 32);
     assert_int_equal(bid.depth, 0);
     assert_int_equal(bid.by, SL_BY_NONE);
+}
+
+/* Rows by users in place of the decision, and no more than there are drafts. */
+static void test_ladder_is_followed(void **state)
+{
+    struct sim m = {.fixed = 1, .row = 100, .pass = 50, .n_seq = 12};
+
+    (void)state;
+    sim_init(&m); /* drafts would never pay */
+    assert_int_equal(sl_ladder_parse(&m.s.ladder, "1:8,4:3,8:2", NULL), 0);
+    for (uint32_t n = 1; n <= 12; n++) {
+        uint32_t want = n == 1 ? 7 : n <= 4 ? 2 : n <= 8 ? 1 : 0;
+        struct sl_bid bid[12];
+
+        for (uint32_t i = 0; i < n; i++) {
+            bid[i] = (struct sl_bid){.guess = &m.guess[i]};
+            bid[i].most[SL_BY_MTP] = 7;
+            bid[i].odds[SL_BY_MTP] = SL_ODDS_MTP;
+        }
+        sl_speculate_plan(&m.s, &m.step, bid, n, 0, 0, 64);
+        for (uint32_t i = 0; i < n; i++)
+            assert_int_equal(bid[i].depth, want);
+    }
+}
+
+static void test_ladder_refusals(void **state)
+{
+    static const char *const bad[] = {
+        "",      "1",       "1:",    ":8",      "0:8",   "1:0",    "1:17",
+        "4:8,",  "4:8,4:2", "4:8,2:8", "a:b",   "1:8;2:8", "-1:8", "1:8 ,2:4",
+        "70000:2"};
+    struct sl_ladder l = {.n = 0};
+    struct sl_err err = {0};
+
+    (void)state;
+    for (size_t i = 0; i < SL_COUNTOF(bad); i++) {
+        assert_int_equal(sl_ladder_parse(&l, bad[i], &err), SL_EARG);
+        assert_non_null(strstr(err.msg, "--spec-ladder"));
+        assert_int_equal(l.n, 0);
+    }
+    assert_int_equal(sl_ladder_parse(&l, "1:8,2:8,4:8,8:4", &err), 0);
+    assert_int_equal(sl_ladder_rows(&l, 4), 8);
+    assert_int_equal(sl_ladder_rows(&l, 5), 4);
+    assert_int_equal(sl_ladder_rows(&l, 9), 1);
+}
+
+/* A ratio that was asked for holds for a fixed depth, too, and 0 is never. */
+static void test_guard_by_ratio(void **state)
+{
+    static const struct {
+        double ratio;
+        uint32_t fixed;
+        bool stops;
+    } c[] = {{-1, 0, true}, {-1, 3, false}, {0.98, 3, true},
+             {0, 0, false}, {0.5, 0, false}, {2, 3, true}};
+
+    (void)state;
+    for (size_t i = 0; i < SL_COUNTOF(c); i++) {
+        struct sl_speculate s;
+
+        sl_speculate_init(&s, c[i].fixed, c[i].ratio);
+        for (int k = 0; k < 300; k++)
+            sl_speculate_guard(&s, 3, 1, 1.25, 1);
+        assert_int_equal(s.n_stop > 0, c[i].stops);
+    }
 }
 
 /* ---------------------------------------------------------------- n-grams */
@@ -290,6 +355,9 @@ int main(void)
         cmocka_unit_test(test_comes_back),
         cmocka_unit_test(test_guard),
         cmocka_unit_test(test_fixed_depth),
+        cmocka_unit_test(test_ladder_is_followed),
+        cmocka_unit_test(test_ladder_refusals),
+        cmocka_unit_test(test_guard_by_ratio),
         cmocka_unit_test(test_ngram_finds_what_was_there),
         cmocka_unit_test(test_ngram_continues_a_loop),
     };
