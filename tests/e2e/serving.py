@@ -2,6 +2,7 @@
 
 Random weights, with as many rows as the test tokenizer has ids.
 """
+import concurrent.futures
 import http.client
 import json
 import os
@@ -133,3 +134,41 @@ def wait_for(f, what):
     while not f():
         check(time.monotonic() < end, what)
         time.sleep(0.02)
+
+
+def gather(events):
+    """A stream as one message."""
+    out = {"content": "", "reasoning": "", "tool_calls": {}}
+    for e in events:
+        for c in e["choices"]:
+            d = c["delta"]
+            out["content"] += d.get("content") or ""
+            out["reasoning"] += d.get("reasoning") or ""
+            for t in d.get("tool_calls") or []:
+                f = out["tool_calls"].setdefault(
+                    t["index"], {"name": "", "arguments": ""})
+                f["name"] += t["function"].get("name") or ""
+                f["arguments"] += t["function"].get("arguments") or ""
+            if c["finish_reason"]:
+                out["finish"] = c["finish_reason"]
+    out["tool_calls"] = list(out["tool_calls"].values())
+    return out
+
+
+def answer(server, path, body, stream):
+    """An answer to a chat, the same form for both."""
+    if stream:
+        return gather(server.stream(path, body))
+    c = server.post(path, body)["choices"][0]
+    m = c["message"]
+    return {"content": m["content"], "reasoning": m.get("reasoning"),
+            "finish": c["finish_reason"],
+            "tool_calls": [t["function"] for t in m.get("tool_calls") or []]}
+
+
+def many(server, path, make, n):
+    """Answers to make(0) .. make(n - 1), sixteen at once; every other one is
+    streamed."""
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        return list(pool.map(lambda i: answer(server, path, make(i),
+                                              i % 2 == 1), range(n)))
