@@ -198,8 +198,7 @@ static json_t *common_values(struct sl_grammar *g, const json_t *a,
     return out;
 }
 
-static json_t *all_names(struct sl_grammar *g, const json_t *a,
-                         const json_t *b)
+static json_t *all_names(struct sl_grammar *g, const json_t *a, const json_t *b)
 {
     json_t *set = set_of(g, a);
     json_t *out = set ? json_copy((json_t *)(uintptr_t)a) : NULL;
@@ -256,8 +255,7 @@ static bool is_same(struct sl_grammar *g, const json_t *a, const json_t *b)
 }
 
 /* What the two values of a keyword come to; NULL: it cannot be said. */
-static json_t *join(struct sl_grammar *g, const char *key, json_t *a,
-                    json_t *b)
+static json_t *join(struct sl_grammar *g, const char *key, json_t *a, json_t *b)
 {
     static const char *const largest[] = {"minimum", "exclusiveMinimum",
                                           "minLength", "minItems"};

@@ -24,7 +24,6 @@
 
 #define SL_JSCHEMA_MAX_TEXT ((size_t)1 << 20) /* bytes; chosen */
 #define SL_JSCHEMA_MAX_PARTS 4096 /* schemas in the schema that are used */
-#define SL_JSCHEMA_MAX_NAMES 4096 /* of properties of one object */
 
 struct sl_jschema;
 
