@@ -266,6 +266,9 @@ enum sl_opt_type {
       1 << 20, "14400",                                                        \
       "How long loading may take, with the packing of weights; then the "      \
       "server ends.")                                                          \
+    X(REQUEST_TIMEOUT, INT, SL_VERB_SERVE, "request-timeout", "", "SECONDS", 0, \
+      1 << 20, "0",                                                            \
+      "How long a request may take, waiting and running; 0 is no limit.")     \
     X(SSL_CERTFILE, TEXT, SL_VERB_SERVE, "ssl-certfile", "", "FILE", 0, 0, "", \
       "PEM certificate with its chain; makes the server speak HTTPS.")         \
     X(SSL_KEYFILE, TEXT, SL_VERB_SERVE, "ssl-keyfile", "", "FILE", 0, 0, "",   \

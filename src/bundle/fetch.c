@@ -110,6 +110,19 @@ uint64_t sl_fetch_partial(const struct sl_store *s, const char *repo,
     return st.size;
 }
 
+void sl_fetch_forget(const struct sl_store *s, const char *repo,
+                     const struct sl_hub_file *f)
+{
+    char path[SL_TREE_PATH];
+
+    if (sl_fetch_partial(s, repo, f) != f->size || f->size == 0)
+        return;
+    if (!part_path(path, s, repo, f->digest, ".part", NULL))
+        (void)sl_tree_unlink(path, NULL);
+    if (!part_path(path, s, repo, f->digest, ".json", NULL))
+        (void)sl_tree_unlink(path, NULL);
+}
+
 static void write_state(struct fetch *x)
 {
     json_t *j =
@@ -291,6 +304,11 @@ static int finish(struct fetch *x, struct sl_err *err)
         rc = sl_tree_rename(x->part, x->blob, err);
     else if (!rc)
         rc = sl_tree_adopt(x->part, x->blob, err);
+    /* Where no lock holds, another process may have used the same partial file
+     * and given it its name. */
+    if (rc < 0 && sl_file_kind(x->part) == SL_FILE_NONE &&
+        sl_file_kind(x->blob) == SL_FILE_REGULAR)
+        rc = 1;
     if (rc == 1) { /* somebody else was faster */
         rc = sl_store_verify(x->blob, x->f, &same, err);
         if (!rc && !same)

@@ -38,6 +38,10 @@ int sl_fetch_run(const struct sl_fetch_opts *o, const char *repo,
 uint64_t sl_fetch_partial(const struct sl_store *s, const char *repo,
                           const struct sl_hub_file *f);
 
+/* A file is here, whole: what a crash between its two names left is removed. */
+void sl_fetch_forget(const struct sl_store *s, const char *repo,
+                     const struct sl_hub_file *f);
+
 /* The folder for partial files of this repository: among our own state when it
  * lies on the file system of the cache, else in the repository's folder. */
 int sl_fetch_partial_dir(char out[SL_TREE_PATH], const struct sl_store *s,

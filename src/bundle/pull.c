@@ -124,6 +124,8 @@ static int look(struct pull *p, struct have *h, const char *repo,
         if (sl_store_find(&p->store, h->blob[i], &h->bad[i], repo, f,
                           p->o->again ? NULL : &known, NULL)) {
             h->ours[i] = sl_receipts_ours(&known, f->digest);
+            if (!p->o->dry_run)
+                sl_fetch_forget(&p->store, repo, f);
             continue;
         }
         h->ours[i] = true;
@@ -669,11 +671,15 @@ static int check_manifest(struct pull *p, struct sl_ready *r,
 
     if (check_digest(&r->manifest, t, err))
         return SL_EFORMAT;
-    if (r->manifest.tool)
+    if (r->manifest.tool) {
+        /* It can be shown and verified by its name. */
+        (void)sl_store_set_ref(&p->store, r->repo, *t->rev ? t->rev : "main",
+                               r->sha, NULL);
         return sl_fail(err, SL_EUNSUP,
                        "'%s' is a bundle of %s (schema %s), and that is what "
                        "serves it; 'sluice info %s' shows it",
                        t->repo, r->manifest.tool, r->manifest.schema, t->repo);
+    }
     if (sl_manifest_has_zeros(&r->manifest, where, sizeof(where)))
         return sl_fail(err, SL_EFORMAT,
                        "'%s': '%s' is zero, a value that 'sluice build' has "

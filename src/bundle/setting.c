@@ -395,7 +395,8 @@ static int add_env(json_t *flat, const json_t *env, unsigned verb,
 static int add_timeouts(json_t *flat, const json_t *profile)
 {
     static const char *const key[][2] = {{"drain_s", "drain_timeout"},
-                                         {"ready_s", "ready_timeout"}};
+                                         {"ready_s", "ready_timeout"},
+                                         {"request_s", "request_timeout"}};
     const json_t *all = json_object_get(profile, "timeouts");
     int bad = 0;
 
@@ -420,12 +421,6 @@ int sl_setting_apply(json_t **flat, struct sl_opts *o, const json_t *profile,
                      "profile '%s' splits prefill and decode between two "
                      "engines, which this version cannot do; choose another "
                      "--profile",
-                     name);
-    if (!rc && json_object_get(json_object_get(profile, "timeouts"),
-                               "request_s"))
-        rc = sl_fail(err, SL_EUNSUP,
-                     "profile '%s' sets timeouts.request_s, and this version "
-                     "bounds no request in time; choose another --profile",
                      name);
     for (size_t i = 0; !rc && i < SL_COUNTOF(group); i++) {
         json_t *g = json_object_get(profile, group[i]), *v;

@@ -137,6 +137,35 @@ static void add_built(struct sl_buf *b, const struct sl_manifest *m)
                    : "");
 }
 
+/* Of another tool's manifest, what its schemas 3 to 6 have in common. */
+static void add_foreign(struct sl_buf *b, const struct sl_manifest *m)
+{
+    const json_t *w = json_object_get(m->json, "weights");
+    const json_t *n = json_object_get(m->json, "device_count");
+    const json_t *profiles = json_object_get(m->json, "profiles");
+    const char *repo = json_string_value(json_object_get(w, "repo"));
+    const char *name;
+    json_t *v;
+
+    sl_buf_fmt(b, "  %-20s %s\n", "served by", m->tool);
+    add_line(b, "machine", sl_manifest_str(m, "arch", NULL));
+    if (json_is_integer(n))
+        sl_buf_fmt(b, "  %-20s %lld\n", "devices",
+                   (long long)json_integer_value(n));
+    add_line(b, "weights",
+             repo ? repo : json_string_value(json_object_get(w, "repo_id")));
+    add_line(b, "  revision",
+             json_string_value(json_object_get(w, "revision")));
+    if (!json_is_object(profiles))
+        return;
+    sl_buf_fmt(b, "  %-20s", "profiles");
+    json_object_foreach((json_t *)(uintptr_t)profiles, name, v)
+    {
+        sl_buf_fmt(b, " %s", name);
+    }
+    sl_buf_str(b, "\n");
+}
+
 static void add_bundle(struct sl_buf *b, const struct sl_manifest *m)
 {
     json_t *v;
@@ -157,7 +186,7 @@ static void add_bundle(struct sl_buf *b, const struct sl_manifest *m)
                                         : "unverified (authored)");
     add_line(b, "licence", sl_manifest_str(m, "license", NULL));
     if (m->tool) {
-        sl_buf_fmt(b, "  %-20s %s\n", "served by", m->tool);
+        add_foreign(b, m);
         return;
     }
     add_line(b, "model", sl_manifest_str(m, "model", "id"));

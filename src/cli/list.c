@@ -120,6 +120,28 @@ static int add_bundles(struct list *l, const struct sl_opts *o,
     return rc;
 }
 
+/* Does the receipt list the manifest of another tool? Its own name, or ours
+ * beside no model: a bundle of ours is shown where it is installed. */
+static bool is_foreign(const json_t *receipt)
+{
+    const char *repo = json_string_value(json_object_get(receipt, "repo"));
+    const char *dir = json_string_value(json_object_get(receipt, "folder"));
+    static const char *const file[] = {SL_MANIFEST_FILE, SL_MANIFEST_FOREIGN};
+    char path[SL_TREE_PATH];
+    bool found = false;
+
+    for (size_t i = 0; repo && dir && !found && i < SL_COUNTOF(file); i++) {
+        struct sl_manifest m;
+
+        if (sl_path_join(path, sizeof(path), dir, file[i], NULL) ||
+            sl_manifest_load(&m, path, SL_FORM_BUILT, NULL))
+            continue;
+        found = m.tool != NULL;
+        sl_manifest_deinit(&m);
+    }
+    return found;
+}
+
 /* Does the receipt list a checkpoint or a GGUF file? */
 static bool is_model(const json_t *receipt)
 {
@@ -152,7 +174,15 @@ static void add_receipt(struct list *l, const json_t *j)
                     .current = true};
 
     if (!repo || !sha || !sl_name_is_repo(repo) ||
-        !sl_name_is_hex(sha, SL_NAME_COMMIT) || !is_model(j))
+        !sl_name_is_hex(sha, SL_NAME_COMMIT))
+        return;
+    if (is_foreign(j)) {
+        r.kind = "foreign";
+        r.here = "no";
+        add(l, &r);
+        return;
+    }
+    if (!is_model(j))
         return;
     if (sl_receipt_check(&l->places, dir, NULL, repo, sha, &why))
         r.here = "not whole";

@@ -71,6 +71,36 @@ static void add_text(struct sl_buf *b, const char *name, bool is_default,
     sl_buf_fmt(b, "    here: %s\n", *why ? why : "can be served");
 }
 
+/* Of another tool: names and what they say of themselves. */
+static int print_foreign(const struct sl_manifest *m, bool as_json,
+                         struct sl_err *err)
+{
+    json_t *all = json_object_get(m->json, "profiles"), *v;
+    const char *name;
+    struct sl_buf b;
+
+    if (as_json)
+        return sl_cli_print_json(
+            json_pack("{s:s, s:s, s:O}", "tool", m->tool, "schema", m->schema,
+                      "profiles", all ? all : json_null()),
+            err);
+    sl_buf_init(&b, MAX_TEXT);
+    json_object_foreach(all, name, v)
+    {
+        const char *does = json_string_value(json_object_get(v, "description"));
+
+        sl_buf_fmt(&b, "%s\n", name);
+        if (does)
+            sl_buf_fmt(&b, "    %s\n", does);
+        sl_buf_fmt(&b, "    here: %s (schema %s) serves it\n", m->tool,
+                   m->schema);
+    }
+    if (!json_object_size(all))
+        sl_buf_fmt(&b, "no profiles; %s (schema %s) serves it\n", m->tool,
+                   m->schema);
+    return sl_cli_print(&b, "the profiles", err);
+}
+
 static int print(const struct sl_manifest *m, bool as_json, struct sl_err *err)
 {
     const char *def = NULL, *name;
@@ -120,13 +150,7 @@ int sl_cli_profiles(const struct sl_opts *o, struct sl_err *err)
     if (rc)
         return rc;
     if (m.tool)
-        rc = sl_cli_print_json(
-            json_pack("{s:s, s:s, s:O}", "tool", m.tool, "schema", m.schema,
-                      "profiles",
-                      json_object_get(m.json, "profiles")
-                          ? json_object_get(m.json, "profiles")
-                          : json_null()),
-            err);
+        rc = print_foreign(&m, o->value[SL_OPT_JSON].i, err);
     else
         rc = print(&m, o->value[SL_OPT_JSON].i, err);
     sl_manifest_deinit(&m);

@@ -144,11 +144,85 @@ static void bundle(struct verify *v, const struct sl_install *i)
         good(v, what);
     if (!rc && v->o->value[SL_OPT_WEIGHTS].i) {
         const json_t *w = json_object_get(m.json, "weights");
+        json_t *d;
+        size_t k;
 
         weights(v, json_string_value(json_object_get(w, "repo")),
                 json_string_value(json_object_get(w, "revision")), "");
+        /* Drafters of profiles that were fetched. */
+        json_array_foreach(json_object_get(m.json, "drafters"), k, d)
+        {
+            const char *repo = json_string_value(json_object_get(d, "repo"));
+            const char *sha = json_string_value(json_object_get(d, "revision"));
+
+            if (repo && !sl_receipt_path(path, &v->places, repo, sha, NULL) &&
+                sl_file_kind(path) == SL_FILE_REGULAR)
+                weights(v, repo, sha, "");
+        }
     }
     sl_manifest_deinit(&m);
+}
+
+/* The files that a folder's manifest lists, ours or another tool's: path, size
+ * and sha256 mean the same in all of them. */
+static int listed_here(struct verify *v, const char *dir,
+                       const struct sl_manifest *m, struct sl_err *err)
+{
+    struct sl_hub_list l = {.n = 0};
+    struct sl_err why;
+    json_t *f;
+    size_t i;
+    int rc = 0;
+
+    json_array_foreach(json_object_get(m->json, "files"), i, f)
+    {
+        const char *path = json_string_value(json_object_get(f, "path"));
+        const char *d = json_string_value(json_object_get(f, "sha256"));
+
+        if (rc || !path || !d)
+            continue;
+        if (sl_name_path_flaw(path) || !sl_name_is_hex(d, SL_NAME_SHA256))
+            rc = sl_fail(&why, SL_EFORMAT, "its manifest lists what is no file");
+        else
+            rc = sl_hub_list_add(
+                &l, path,
+                (uint64_t)json_integer_value(json_object_get(f, "size")), d,
+                &why);
+    }
+    if (!rc)
+        rc = read_again(&l, dir, &why);
+    sl_hub_list_deinit(&l);
+    if (rc == SL_ENOMEM)
+        return sl_fail(err, SL_ENOMEM, "%s", why.msg);
+    if (rc)
+        bad(v, dir, why.msg);
+    else
+        good(v, dir);
+    return 0;
+}
+
+/* A folder with a manifest of a bundle: 0, or 1 when it has none. */
+static int bundle_here(struct verify *v, const char *dir, struct sl_err *err)
+{
+    static const char *const file[] = {SL_MANIFEST_FILE, SL_MANIFEST_FOREIGN};
+    struct sl_manifest m;
+    struct sl_err why;
+    char path[SL_TREE_PATH];
+    int rc;
+
+    for (size_t i = 0; i < SL_COUNTOF(file); i++) {
+        if (sl_path_join(path, sizeof(path), dir, file[i], NULL) ||
+            sl_file_kind(path) != SL_FILE_REGULAR)
+            continue;
+        if (sl_manifest_load(&m, path, SL_FORM_BUILT, &why)) {
+            bad(v, dir, why.msg);
+            return 0;
+        }
+        rc = listed_here(v, dir, &m, err);
+        sl_manifest_deinit(&m);
+        return rc;
+    }
+    return 1;
 }
 
 /* A model that lies here. */
@@ -175,6 +249,11 @@ static int one(struct verify *v, const char *name, struct sl_err *err)
     struct sl_target t;
     int rc;
 
+    if (sl_file_kind(name) == SL_FILE_DIR) {
+        rc = bundle_here(v, name, err);
+        if (rc <= 0)
+            return rc;
+    }
     if (sl_file_kind(name) != SL_FILE_NONE)
         return model(v, name, err);
     if (!sl_target_is(name)) {

@@ -22,6 +22,7 @@ struct sl_server_opts {
     uint32_t max_seqs;   /* sequences that run at once */
     uint32_t max_queued; /* sequences that wait beside those that run */
     uint32_t drain_ms;
+    uint32_t request_s; /* a request may take so long; 0: no limit */
     uint32_t ready_s; /* loading may take so long; 0: as long as it takes */
     const char *tls_cert, *tls_key; /* PEM files, or both NULL */
     const char *tool_parser;        /* "qwen3_coder", ... */

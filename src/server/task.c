@@ -303,23 +303,29 @@ static void on_late(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     fail(arg, 504, "deadline_exceeded",
-         "the answer was not complete when the time that the request gave it "
-         "in timeout or deadline_ms was over; give it more, or ask for less");
+         "the answer was not complete when the time was over that the request "
+         "(timeout, deadline_ms) or the server (--request-timeout) gives; give "
+         "it more, or ask for less");
 }
 
-/* Seconds from when the request was whole; 0 without a deadline. */
-static double limit_s(const struct sl_request *q)
+/* Seconds from when the request was whole: the least of what the server and the
+ * request say; 0 without a deadline. */
+static double limit_s(const struct sl_server *s, const struct sl_request *q)
 {
-    double a = q->timeout.has ? q->timeout.v : 0;
-    double b = q->deadline_ms.has ? q->deadline_ms.v / 1e3 : 0;
+    const double all[] = {s->opts.request_s, q->timeout.has ? q->timeout.v : 0,
+                          q->deadline_ms.has ? q->deadline_ms.v / 1e3 : 0};
+    double least = 0;
 
-    return a > 0 && (b <= 0 || a < b) ? a : b;
+    for (size_t i = 0; i < SL_COUNTOF(all); i++)
+        if (all[i] > 0 && (least <= 0 || all[i] < least))
+            least = all[i];
+    return least;
 }
 
 /* False when the task was too late, or has no memory, and is gone. */
 static bool set_deadline(struct sl_task *t)
 {
-    double s = limit_s(&t->q);
+    double s = limit_s(t->s, &t->q);
     struct timeval tv;
 
     if (s <= 0)

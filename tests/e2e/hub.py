@@ -198,6 +198,9 @@ class Handler(BaseHTTPRequestHandler):
                 e["lfs"] = {"oid": sha256(data), "size": len(data),
                             "pointerSize": 134}
             entries.append(e)
+        if repo.fault == "symlink":
+            entries.append({"type": "symlink", "path": "x", "size": 1,
+                            "oid": git_sha1(b"x")})
         for path in repo.kw.get("evil", []):
             entries.append({"type": "file", "path": path, "size": 1,
                             "oid": git_sha1(b"x")})
@@ -240,6 +243,8 @@ class Handler(BaseHTTPRequestHandler):
             return self.refuse(404, "EntryNotFound")
         if f == "linked":
             etag = "3" * 64
+        if f == "halfway" and repo.count("asked") > 1:
+            head, etag = [("X-Repo-Commit", "2" * 40)], "4" * 64
         to = f"{hub.store_url}/{repo.name}/{rev}/{path}?X-Amz-Signature=secret"
         if f == "evilredir":
             to = repo.kw["to"]
@@ -247,7 +252,8 @@ class Handler(BaseHTTPRequestHandler):
             to = to.replace("127.0.0.1", "localhost")
         self.send(302, b"", head + [
             ("Location", to), ("X-Linked-Etag", f'"{etag}"'),
-            ("ETag", '"pointer"'), ("X-Linked-Size", str(len(data)))])
+            ("ETag", '"pointer"'), ("X-Linked-Size",
+                                str(len(data) + (f == "othersize")))])
 
     # -------------------------------------------------------- the storage
 
@@ -302,7 +308,7 @@ class Handler(BaseHTTPRequestHandler):
     def stream(self, repo, f, n, at, body):
         hub = self.server.hub
         cut = None
-        if f in ("cut", "norange", "416", "badrange") and n == 1:
+        if f in ("cut", "norange", "416", "badrange", "halfway") and n == 1:
             cut = len(body) // 2
         if f == "quarters" and n <= 3:
             cut = len(body) // 4 + 1

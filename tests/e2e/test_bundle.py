@@ -392,19 +392,75 @@ def weights_beside_others():
         check(r.rc == 0 and r.out == WANT, r)
 
 
+KERNELS = b"binary of another machine"
+FOREIGN = {
+    "3": {"schema_version": "3", "name": "cache", "arch": "blackhole",
+          "tt_metal_version": "0.70", "device_count": 1, "kernel_count": 1,
+          "build_key": 123, "producer": {"tt_kernel_version": "0.1",
+                                         "created_at": "2026-01-01"},
+          "files": [{"path": "kernels/a.o", "size": len(KERNELS),
+                     "sha256": sha256(KERNELS)}]},
+    "4": {"schema_version": "4", "name": "qwen", "arch": "blackhole",
+          "tt_metal_version": "unknown", "device_count": 4,
+          "weights": {"repo": "Qwen/Qwen3.6-35B-A3B", "revision": "main"},
+          "target": "p150x4", "mesh": {"devices": 4, "topology": "1x4"},
+          "runtime": {"kind": "vllm", "version": ">=0.24"},
+          "resources": {"max_model_len": 262144, "max_num_seqs": 32},
+          "capabilities": {"tool_parser": "qwen3_coder"},
+          "env": {"QWEN36_MTP": "1"}, "files": []},
+    "5": {"schema_version": 5, "name": "self", "arch": "blackhole",
+          "weights": {"repo_id": "t/w", "revision": "r"}, "device_count": 1},
+    "5.1": {"schema_version": 5.1, "name": "image", "arch": "blackhole",
+            "weights": {"repo_id": "Qwen/Qwen3.8-27B", "revision": "a"},
+            "device_count": 8, "profiles": {
+                "spec-decode": {"description": "drafts"}, "plain": {}},
+            "built": {"code_sha256": "ab"}},
+    "6": {"schema_version": "6", "name": "thin", "device_count": 2,
+          "weights": {"repo_id": "Qwen/Qwen3.8-27B", "revision": "r"},
+          "profiles": {"p300": {}}},
+}
+
+
 @test
 def foreign_bundles():
-    for version, tool in (("3", "tt-kernel"), ("4", "tt-kernel"),
-                          ("5", "tt-model"), ("5.1", "tt-model"),
-                          ("6", "tt-model")):
+    """Manifests of other tools are shown, verified, and never run."""
+    for version, m in FOREIGN.items():
+        tool = "tt-kernel" if version < "5" else "tt-model"
         name = f"t/foreign{version.replace('.', '-')}"
-        path = "tt_kernel_manifest.json" if version in "34" else \
-            "serve_bundle.json"
-        HUB.add(Repo(name, {path: b'{"schema_version": %s}' %
-                            version.encode()}))
+        path = "serve_bundle.json" if version == "5" else \
+            "tt_kernel_manifest.json"
+        HUB.add(Repo(name, {path: json.dumps(m).encode()}))
         with Home() as h:
             r = h.run("run", name, *ASK)
+            check(r.rc == 3 and f"is a bundle of {tool} (schema {version})"
+                  in r.err, r)
+            r = h.run("serve", name)
             check(r.rc == 3 and f"is a bundle of {tool}" in r.err, r)
+            r = h.run("info", name)
+            w = m.get("weights", {})
+            check(r.rc == 0 and f"served by            {tool}" in r.out and
+                  str(w.get("repo_id", w.get("repo", ""))) in r.out and
+                  str(m.get("arch", "")) in r.out, r)
+            r = h.run("profiles", name)
+            check(r.rc == 0 and all(p in r.out for p in
+                                    m.get("profiles", {"no profiles": 0})), r)
+            r = h.run("profiles", name, "--json")
+            check(json.loads(r.out)["profiles"] == m.get("profiles"), r)
+            r = h.run("list", "--json")
+            check([(e["kind"], e["can_serve"]) for e in
+                   json.loads(r.out)["models"]] == [("foreign", "no")], r)
+            r = h.run("verify", name)
+            check(r.rc == 0 and r.out.startswith("ok "), r)
+            # And as a folder, with what it lists.
+            d = h.dir / "folder"
+            (d / "kernels").mkdir(parents=True)
+            (d / path).write_text(json.dumps(m))
+            (d / "kernels/a.o").write_bytes(KERNELS)
+            for argv in (("info",), ("profiles",), ("verify",)):
+                check(h.run(*argv, str(d)).rc == 0, argv)
+            (d / "kernels/a.o").write_bytes(KERNELS[:-1] + b"!")
+            r = h.run("verify", str(d))
+            check(r.rc == (5 if m.get("files") else 0), r)
 
 
 @test
@@ -811,6 +867,68 @@ def two_at_once():
         check(len(got) == len({r[2] for r in got}), "one download for both")
 
 
+@test
+def two_servers_at_once():
+    """One download, two servers."""
+    w = HUB.add(Repo("t/twin-weights", demo_files(), pace=0.002))
+    bundle("t/twin", w, name="twin")
+    with Home() as h:
+        both = [h.start("serve", "t/twin", "--port", "0", "--threads", "1",
+                        "--no-pin") for _ in range(2)]
+        ports = []
+        for p in both:
+            log = ""
+            for raw in p.stderr:
+                log += raw.decode()
+                if "sluice: ready" in log:
+                    break
+            check("sluice: ready" in log, log)
+            ports.append(int(log.split("127.0.0.1:")[1].split()[0]))
+        check(len(set(ports)) == 2, ports)
+        got = HUB.asked("t/twin-weights", "storage")
+        check(len(got) == len({r[2] for r in got}), "one download for both")
+        names = [s["name"] for s in
+                 json.loads(h.run("ps", "--json").out)["servers"]]
+        check(len(set(names)) == 2, names)
+        for p in both:
+            p.send_signal(signal.SIGTERM)
+        for p in both:
+            check(p.wait(60) == 0, "drained")
+
+
+@test
+def without_network_or_disk():
+    """Once pulled: no interface at all, and then nothing that can be
+    written."""
+    data, want = gguf_of_demo()
+    g = HUB.add(Repo("t/off-gguf", {"demo-Q8_0.gguf": data}))
+    sh = {"network": 'exec "$@"',
+          "read-only": 'mount --bind "$HOME" "$HOME" && mount -o '
+                       'remount,ro,bind "$HOME" && exec "$@"'}
+    for name, out in (("t/demo-bundle", WANT), (WEIGHTS.name, WANT),
+                      (g.name, want)):
+        with Home() as h:
+            argv = ("--with-weights",) if "bundle" in name else ()
+            check(h.run("pull", name, *argv).rc == 0, name)
+            env = {k: v for k, v in os.environ.items()
+                   if not k.startswith("SLUICE_")}
+            for how, script in sh.items():
+                r = subprocess.run(
+                    ["unshare", "-Urmn", "sh", "-c", script, "sh",
+                     os.path.abspath(SLUICE), "run", name, *ASK, "--offline"],
+                    env={**env, **HUB.env(h.dir)}, capture_output=True,
+                    text=True, timeout=120)
+                check(r.returncode == 0 and r.stdout == out, (how, name, r))
+                # And asking for a newer one only says that it could not.
+                r = subprocess.run(
+                    ["unshare", "-Urmn", "sh", "-c", script, "sh",
+                     os.path.abspath(SLUICE), "run", name, *ASK],
+                    env={**env, **HUB.env(h.dir)}, capture_output=True,
+                    text=True, timeout=120)
+                check(r.returncode == 0 and r.stdout == out and
+                      "not checked for a newer" in r.stderr, (how, name, r))
+
+
 def gguf_of_demo():
     with Home() as h:
         out = h.dir / "demo.gguf"
@@ -819,22 +937,31 @@ def gguf_of_demo():
         return out.read_bytes(), Run("run", str(out), *ASK).out
 
 
+def kill_once(h, target, rng, where):
+    p = h.start("run", target, *ASK)
+    time.sleep(rng.uniform(0.02, 0.7))
+    p.kill()
+    _, err = p.communicate()
+    at = "answer" if b"[prompt" in err else "convert" if b"loading" in err \
+        else "download" if b"to fetch" in err else "start, verify"
+    where[at] = where.get(at, 0) + 1
+
+
 def kill_all_the_time(repo, target, want, rng):
-    """Start, kill somewhere, start again. In the end it answers, nothing is
+    """Start, kill somewhere, start again: while it is fetched, then while what
+    is here is verified anew, or packed. In the end it answers, nothing is
     damaged, and little was fetched twice."""
     total = sum(len(d) for d in repo.files.values())
-    where = {}
+    where, n_late = {}, max(KILLS * 2 // 5, 2)
     with Home() as h:
         start = HUB.served
-        for _ in range(KILLS):
-            p = h.start("run", target, *ASK)
-            time.sleep(rng.uniform(0.02, 0.7))
-            p.kill()
-            _, err = p.communicate()
-            at = "answer" if b"[prompt" in err else \
-                "convert" if b"loading" in err else \
-                "download" if b"to fetch" in err else "plan"
-            where[at] = where.get(at, 0) + 1
+        for k in range(KILLS):
+            if k >= KILLS - n_late:
+                r = h.run("run", target, *ASK)
+                check(r.rc == 0 and r.out == want, r)
+                shutil.rmtree(h.dir / "data/sluice/receipts" if k % 2 else
+                              h.dir / ".cache/sluice")
+            kill_once(h, target, rng, where)
             for blob in h.dir.rglob("blobs/*"):
                 check(blob.stat().st_size in map(len, repo.files.values()) or
                       blob.stat().st_size < LFS_BYTES, blob)

@@ -361,6 +361,22 @@ def revision_moves():
 
 
 @test
+def shard_changes_half_way():
+    """After a cut the hub serves another commit: not one file of two."""
+    bad("halfway", 5, "another commit")
+
+
+@test
+def another_size():
+    bad("othersize", 5, "another size")
+
+
+@test
+def links_on_the_hub():
+    bad("symlink", 5, "no proper 'type'")
+
+
+@test
 def evil_paths():
     for path in ("../x", "/etc/x", "a\\b", "a/../../x", "CON .", "x\x01y",
                  "d:x", ".git/config", "n" * 300, "d/" * 600 + "x",

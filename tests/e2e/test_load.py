@@ -252,6 +252,20 @@ def deadlines():
     check(got["usage"]["completion_tokens"] == 1, got)
 
 
+@test
+def deadline_of_the_server():
+    """--request-timeout bounds requests that say nothing, or more."""
+    s = Server("--request-timeout", "1")
+    try:
+        # Longer than a second on any machine.
+        body = {"prompt": [1], "max_tokens": 500, "n": 100, "ignore_eos": True}
+        for more in ({}, {"timeout": 1000}):
+            s.refused(P, {**body, **more}, 504, code="deadline_exceeded",
+                      words=("--request-timeout",))
+    finally:
+        s.stop(signal.SIGKILL)
+
+
 def begin(s):
     """Read until its answer has begun."""
     data = b""

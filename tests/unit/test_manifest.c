@@ -479,8 +479,12 @@ static void options(void **s)
     json_object_del(json_object_get(p, "spec"), "accept");
     json_object_set_new(json_object_get(p, "timeouts"), "request_s",
                         json_integer(5));
-    assert_int_equal(sl_setting_apply(&flat, &o, p, "fast", &err), SL_EUNSUP);
-    assert_non_null(strstr(err.msg, "timeouts.request_s"));
+    json_object_set_new(json_object_get(p, "timeouts"), "ready_s",
+                        json_integer(6));
+    assert_int_equal(sl_setting_apply(&flat, &o, p, "fast", &err), 0);
+    assert_int_equal(o.value[SL_OPT_REQUEST_TIMEOUT].i, 5);
+    assert_int_equal(o.value[SL_OPT_READY_TIMEOUT].i, 6);
+    json_decref(flat);
     json_object_set_new(p, "mode", json_string("split"));
     assert_int_equal(sl_setting_apply(&flat, &o, p, "fast", &err), SL_EUNSUP);
     assert_non_null(strstr(err.msg, "splits prefill and decode"));
