@@ -868,6 +868,44 @@ def two_at_once():
 
 
 @test
+def shipped_bundles():
+    """Both, built against repositories of their names that hold the embedded
+    model: spec-decode and plain answer, p4d4 is refused."""
+    drafter = {f.name: f.read_bytes() for f in (DEMO / "drafter").iterdir()}
+    flash = HUB.add(Repo("z-lab/Qwen3.8-27B-DFlash2", drafter))
+    for name in ("qwen3.6-35b-a3b", "qwen3.8-27b"):
+        m = json.loads(pathlib.Path("bundles", name, "bundle.json").read_text())
+        w = HUB.add(Repo(m["weights"]["repo"], demo_files()))
+        m["weights"]["revision"] = w.sha()
+        m["model"]["architecture"] = "qwen3_5"
+        for d in m["drafters"]:
+            if "repo" in d:
+                d["revision"] = flash.sha()
+            elif "tensors" in d:
+                d["tensors"].pop("count", 0)
+        with Home() as h:
+            (h.dir / "b").mkdir()
+            (h.dir / "b/bundle.json").write_text(json.dumps(m))
+            shutil.copy(pathlib.Path("bundles", name, "README.md"), h.dir / "b")
+            r = h.run("build", str(h.dir / "b"))
+            check(r.rc == 0, r)
+            out = pathlib.Path(r.out.strip())
+            HUB.add(Repo("example/" + name, {
+                f.name: f.read_bytes() for f in out.iterdir()}))
+            small = ("--max-model-len", "512", "--kv-pool-tokens", "2048",
+                     "--force")
+            r = h.run("run", "example/" + name, *ASK)
+            check(r.rc in (0, 3), r)  # for want of cores, or 27B's memory
+            for profile in ((), ("--profile", "plain")):
+                r = h.run("run", "example/" + name, *ASK, *small, *profile)
+                check(r.rc == 0 and r.out.strip(), r)
+            check(name != "qwen3.8-27b" or h.snapshot(flash).exists(), r)
+            r = h.run("run", "example/" + name, *ASK, *small, "--profile",
+                      "p4d4")
+            check(r.rc == 3 and "splits prefill and decode" in r.err, r)
+
+
+@test
 def two_servers_at_once():
     """One download, two servers."""
     w = HUB.add(Repo("t/twin-weights", demo_files(), pace=0.002))
