@@ -235,6 +235,12 @@ enum sl_opt_type {
     X(AGAINST, TEXT, SL_VERB_EVAL, "against", "", "MODEL", 0, 0, "",           \
       "The model that 'eval kl' compares with, instead of the same one with "  \
       "the weights that are stored.")                                          \
+    X(CALIBRATE, TEXT, SL_VERB_CONVERT, "calibrate", "", "FILE", 0, 0, "",      \
+      "A text that the model reads first: where scales are searched for (q4), " \
+      "columns count as much as its inputs say.")                              \
+    X(REPORT, TEXT, SL_VERB_CONVERT, "report", "", "FILE", 0, 0, "",           \
+      "Tell afterwards what was lost: the error of each class of weights, and " \
+      "on this text the divergence from the source's answers.")                \
     X(STOP, TEXTS, SL_VERB_RUN, "stop", "", "TEXT", 0, 0, "",                  \
       "End the answer before this text; may be given up to 16 times.")         \
     X(IGNORE_EOS, BOOL, SL_VERB_RUN, "ignore-eos", "", "", 0, 0, "off",        \

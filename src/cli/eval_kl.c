@@ -3,21 +3,24 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "cli/kl.h"
 #include "cli/open.h"
 #include "cli/progress.h"
-#include "engine/eval.h"
 
 #define MAX_TEXT ((size_t)64 << 20)
 #define MAX_REPORT ((size_t)1 << 20)
 
-/* In the order of enum sl_weight_plan. */
+/* In the order of enum sl_weight_plan, and of enum sl_kv_type. */
 static const char *const plan_name[] = {"auto", "q8", "q4", "bfp4"};
+static const char *const kv_name[] = {"bf16", "f32", "bfp8"};
 
-static json_t *row(enum sl_weight_plan plan, const struct sl_eval_kl *k)
+static json_t *row(const char *weights, const char *kv,
+                   const struct sl_eval_kl *k)
 {
     return json_pack(
-        "{s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I}",
-        "dtype", plan_name[plan], "tokens", (int)k->n_tok, "kl_mean",
+        "{s:s, s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, "
+        "s:I}",
+        "dtype", weights, "kv_dtype", kv, "tokens", (int)k->n_tok, "kl_mean",
         k->kl_mean, "kl_median", k->kl_median, "kl_max", k->kl_max, "top1",
         k->top1, "pcc_mean", k->pcc_mean, "pcc_median", k->pcc_median,
         "pcc_min", k->pcc_min, "nll", k->nll, "nll_reference", k->nll_reference,
@@ -25,7 +28,7 @@ static json_t *row(enum sl_weight_plan plan, const struct sl_eval_kl *k)
         (json_int_t)k->reference_bytes);
 }
 
-static void line(struct sl_buf *b, enum sl_weight_plan plan,
+static void line(struct sl_buf *b, const char *weights, const char *kv,
                  const struct sl_eval_kl *k)
 {
     char bytes[SL_CLI_BYTES_LEN];
@@ -34,12 +37,46 @@ static void line(struct sl_buf *b, enum sl_weight_plan plan,
     if (!b->p)
         sl_buf_fmt(b,
                    "%u tokens; the stored weights take %.4f nats a token\n"
-                   "dtype  weights    KL mean   median    most     top-1  "
-                   "PCC mean  least    nats\n",
+                   "dtype  K, V  weights    KL mean   median    most     top-1 "
+                   " PCC mean  median   least    nats\n",
                    k->n_tok, k->nll_reference);
-    sl_buf_fmt(b, "%-6s %-9s %9.6f %9.6f %8.4f %6.2f%%  %.6f %.6f %.4f\n",
-               plan_name[plan], bytes, k->kl_mean, k->kl_median, k->kl_max,
-               100 * k->top1, k->pcc_mean, k->pcc_min, k->nll);
+    sl_buf_fmt(b,
+               "%-6s %-5s %-9s %9.6f %9.6f %8.4f %6.2f%%  %.6f %.6f %.6f "
+               "%.4f\n",
+               weights, kv, bytes, k->kl_mean, k->kl_median, k->kl_max,
+               100 * k->top1, k->pcc_mean, k->pcc_median, k->pcc_min, k->nll);
+}
+
+int sl_cli_kl_row(json_t *rows, struct sl_buf *table,
+                  const struct sl_eval_kl_opts *opts, const char *weights,
+                  struct sl_err *err)
+{
+    struct sl_eval_kl_opts k = *opts;
+    const char *kv = kv_name[k.kv_type];
+    struct sl_progress p;
+    struct sl_eval_kl r;
+    char what[40];
+    int rc;
+
+    snprintf(what, sizeof(what), "comparing %s", weights);
+    k.progress = sl_progress_step;
+    k.progress_ctx = &p;
+    sl_progress_init(&p, what);
+    rc = sl_eval_kl(&r, &k, err);
+    sl_progress_end(&p);
+    if (rc)
+        return rc;
+    json_array_append_new(rows, row(weights, kv, &r));
+    line(table, weights, kv, &r);
+    return 0;
+}
+
+int sl_cli_kl_text(char **text, size_t *len, const char *path,
+                   struct sl_err *err)
+{
+    int rc = sl_file_read(text, len, path, MAX_TEXT, err);
+
+    return rc ? rc : sl_cli_text(*text, *len, "the text", err);
 }
 
 static int run(struct sl_eval_kl_opts *k, const struct sl_opts *o,
@@ -47,24 +84,13 @@ static int run(struct sl_eval_kl_opts *k, const struct sl_opts *o,
                struct sl_err *err)
 {
     json_t *rows = json_array();
-    struct sl_progress p;
-    struct sl_eval_kl r;
     struct sl_buf b;
     int rc = 0;
 
     sl_buf_init(&b, MAX_REPORT);
     for (int i = (int)first; !rc && i <= (int)last; i++) {
-        char what[40];
-
-        snprintf(what, sizeof(what), "comparing %s", plan_name[i]);
         k->weights = (enum sl_weight_plan)i;
-        sl_progress_init(&p, what);
-        rc = sl_eval_kl(&r, k, err);
-        sl_progress_end(&p);
-        if (rc)
-            break;
-        json_array_append_new(rows, row(k->weights, &r));
-        line(&b, k->weights, &r);
+        rc = sl_cli_kl_row(rows, &b, k, plan_name[i], err);
     }
     if (!rc && o->value[SL_OPT_JSON].i)
         rc = sl_cli_print_json(
@@ -81,9 +107,9 @@ static int run(struct sl_eval_kl_opts *k, const struct sl_opts *o,
 static int check_options(const struct sl_opts *o, struct sl_err *err)
 {
     static const enum sl_opt_id used[] = {
-        SL_OPT_MODEL,   SL_OPT_AGAINST,    SL_OPT_DTYPE, SL_OPT_KV_DTYPE,
-        SL_OPT_THREADS, SL_OPT_CPU_MASK,   SL_OPT_JSON,  SL_OPT_MAX_TOKENS,
-        SL_OPT_HELP,    SL_OPT_LOG_LEVEL,  SL_OPT_PIN,
+        SL_OPT_MODEL,   SL_OPT_AGAINST,   SL_OPT_DTYPE, SL_OPT_KV_DTYPE,
+        SL_OPT_THREADS, SL_OPT_CPU_MASK,  SL_OPT_JSON,  SL_OPT_MAX_TOKENS,
+        SL_OPT_HELP,    SL_OPT_LOG_LEVEL, SL_OPT_PIN,
     };
 
     for (int i = 0; i < SL_N_OPT; i++) {
@@ -123,9 +149,7 @@ int sl_cli_eval_kl(const struct sl_opts *o, const char *dir, struct sl_err *err)
     k.kv_type = eo.kv_type;
     k.max_tokens = (uint32_t)o->value[SL_OPT_MAX_TOKENS].i;
     if (!rc)
-        rc = sl_file_read(&text, &k.n_text, o->arg[1], MAX_TEXT, err);
-    if (!rc)
-        rc = sl_cli_text(text, k.n_text, "the text", err);
+        rc = sl_cli_kl_text(&text, &k.n_text, o->arg[1], err);
     k.text = text;
     if (!rc)
         rc = run(&k, o, one ? eo.weights : SL_WEIGHTS_AUTO,

@@ -52,6 +52,11 @@ int sl_cli_check(uint64_t *n_bytes, const char *path, struct sl_err *err);
 int sl_cli_eval_kl(const struct sl_opts *o, const char *dir,
                    struct sl_err *err);
 
+/* What the file `dst`, made of `src` with weights of this name, lost: printed
+ * as a table, or (--json) only given as *json, which the caller ends. */
+int sl_cli_report(json_t **json, const struct sl_opts *o, const char *src,
+                  const char *dst, const char *weights, struct sl_err *err);
+
 /* Print a JSON value on a line of its own, and end it. */
 int sl_cli_print_json(json_t *j, struct sl_err *err);
 

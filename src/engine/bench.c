@@ -137,7 +137,7 @@ static void fill_weights(struct kernels *b, enum sl_dtype t, uint32_t rows)
         for (size_t i = 0; i < (size_t)SL_GROUP * COLS; i++)
             bf16[i] = (uint16_t)(0x3c00u + i * 37 % 128 + (i % 2 << 15));
     } else {
-        sl_quantise_row(t, row, b->x, COLS);
+        sl_quantise_row(t, row, b->x, NULL, COLS);
         for (int i = 0; i < SL_GROUP; i++)
             all[i] = row;
         sl_quant_pack(t, b->w, all, COLS);

@@ -2,6 +2,7 @@
 #include "engine/convert.h"
 
 #include "base/file.h"
+#include "engine/importance.h"
 #include "model/gguf_write.h"
 #include "model/packing.h"
 #include "text/tokenizer_json.h"
@@ -30,10 +31,12 @@ static bool ends_with(const char *s, const char *end)
 }
 
 static int to_gguf(const struct sl_convert_opts *o, struct sl_source *src,
-                   struct sl_pool *pool, struct sl_err *err)
+                   const struct sl_importance *imp, struct sl_pool *pool,
+                   struct sl_err *err)
 {
     struct sl_load_opts lo = {.pool = pool,
                               .plan = (enum sl_dtype_plan)o->plan,
+                              .importance = imp,
                               .progress = o->progress,
                               .progress_ctx = o->progress_ctx};
     struct sl_weights *w = NULL;
@@ -46,10 +49,12 @@ static int to_gguf(const struct sl_convert_opts *o, struct sl_source *src,
 }
 
 static int to_packed(const struct sl_convert_opts *o, struct sl_source *src,
-                     struct sl_pool *pool, struct sl_err *err)
+                     const struct sl_importance *imp, struct sl_pool *pool,
+                     struct sl_err *err)
 {
     struct sl_packing_opts po = {.pool = pool,
                                  .plan = (enum sl_dtype_plan)o->plan,
+                                 .importance = imp,
                                  .progress = o->progress,
                                  .progress_ctx = o->progress_ctx};
 
@@ -71,8 +76,32 @@ static int check_dst(const struct sl_convert_opts *o, struct sl_err *err)
     return 0;
 }
 
+/* What the calibration text says; *use is NULL without one. */
+static int measure(struct sl_importance *imp, const struct sl_importance **use,
+                   const struct sl_convert_opts *o, const struct sl_source *src,
+                   struct sl_pool *pool, struct sl_err *err)
+{
+    struct sl_importance_opts io = {.model = o->src,
+                                    .text = o->calibrate,
+                                    .n_text = o->n_calibrate,
+                                    .pool = pool,
+                                    .progress = o->progress,
+                                    .progress_ctx = o->progress_ctx};
+
+    if (!o->calibrate)
+        return 0;
+    if (src->packed)
+        return sl_fail(err, SL_EUNSUP,
+                       "a packed file is copied, not quantised again; "
+                       "calibrate with its source");
+    *use = imp;
+    return sl_importance_measure(imp, &io, err);
+}
+
 int sl_convert(const struct sl_convert_opts *o, struct sl_err *err)
 {
+    const struct sl_importance *use = NULL;
+    struct sl_importance imp = {0};
     struct sl_source *src = NULL;
     struct sl_pool *pool = NULL;
     int rc = check_dst(o, err);
@@ -82,8 +111,11 @@ int sl_convert(const struct sl_convert_opts *o, struct sl_err *err)
     if (!rc)
         rc = sl_pool_open(&pool, o->n_thread, true, err);
     if (!rc)
-        rc = ends_with(o->dst, ".gguf") ? to_gguf(o, src, pool, err)
-                                        : to_packed(o, src, pool, err);
+        rc = measure(&imp, &use, o, src, pool, err);
+    if (!rc)
+        rc = ends_with(o->dst, ".gguf") ? to_gguf(o, src, use, pool, err)
+                                        : to_packed(o, src, use, pool, err);
+    sl_importance_deinit(&imp);
     sl_pool_close(&pool);
     sl_source_close(&src);
     return sl_wrap(err, rc, "converting '%.300s'", o->src);

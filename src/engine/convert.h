@@ -13,7 +13,11 @@ struct sl_convert_opts {
     const char *src, *dst; /* paths; dst is a GGUF file when it ends so, and
                               otherwise a packed file */
     int plan;              /* enum sl_weight_plan of sluice.h */
-    uint32_t n_thread;     /* 0: one per core */
+    const char
+        *calibrate; /* UTF-8, read to find which columns matter where
+                       scales are searched for (SL_WEIGHTS_Q4); or NULL */
+    size_t n_calibrate;
+    uint32_t n_thread; /* 0: one per core */
     void (*progress)(void *ctx, uint64_t done, uint64_t total); /* or NULL */
     void *progress_ctx;
 };

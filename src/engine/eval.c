@@ -1,8 +1,8 @@
 /* engine/eval.c - how far a model's answers are from another's; see eval.h
  *
  * The text is cut into windows that start from nothing, so that it may be
- * longer than a context; a window goes through both models in steps of ROWS
- * rows, and every row's logits are compared as they come. Nothing else is kept
+ * longer than a context; a window goes through both models step by step, and
+ * every row's logits are compared as they come. Nothing else is kept
  * but three numbers a row.
  */
 #include "engine/eval.h"
@@ -11,23 +11,14 @@
 
 #include "base/mem.h"
 #include "engine/engine.h"
+#include "engine/forced.h"
 #include "kern/math.h"
-
-#define WINDOW 512 /* tokens; chosen */
-#define ROWS 32    /* of a step: their logits are in memory twice */
-
-/* One of the two. */
-struct side {
-    struct sl_weights *w;
-    struct sl_memory *mem;
-    struct sl_model *model;
-};
 
 struct eval {
     const struct sl_eval_kl_opts *o;
     struct sl_kern kern;
     struct sl_pool *pool;
-    struct side ref, got;
+    struct sl_forced ref, got;
     struct sl_ids ids;
     uint32_t n_vocab; /* ids that text can have */
     double *kl, *pcc; /* [n] */
@@ -93,135 +84,47 @@ static void compare(struct eval *e, const float *ref, const float *got,
     e->nll += lg - (double)got[next];
 }
 
-/* -------------------------------------------------------------- the models */
-
-static int open_side(struct side *s, const struct eval *e, const char *path,
-                     enum sl_dtype_plan plan, enum sl_dtype kv,
-                     struct sl_err *err)
-{
-    struct sl_load_opts lo = {.pool = e->pool, .plan = plan};
-    struct sl_kv_plane plane[SL_MODEL_PLANES];
-    struct sl_memory_opts m = {.planes = plane,
-                               .kv_type = kv,
-                               .n_page = WINDOW / SL_KV_PAGE + 1,
-                               .max_tok = WINDOW,
-                               .n_seq = 1,
-                               .n_draft = 1,
-                               .n_slot = 2};
-    struct sl_model_opts mo = {
-        .max_row = ROWS, .max_seq = 1, .max_logit = ROWS};
-    int rc = sl_weights_open(&s->w, path, &lo, err);
-
-    if (rc)
-        return rc;
-    m.n_plane = sl_model_planes(&s->w->conf, false, plane);
-    sl_model_rec_shape(&s->w->conf, 0, &m.rec);
-    rc = sl_memory_open(&s->mem, &m, err);
-    if (!rc)
-        rc = sl_model_open(&s->model, s->w, e->pool, &e->kern, &mo, err);
-    return rc;
-}
-
-static void close_side(struct side *s)
-{
-    sl_model_close(&s->model);
-    sl_memory_close(&s->mem);
-    sl_weights_close(&s->w);
-}
-
-/* Rows of one step; logits are borrowed until the next one of this side. */
-static int forward(struct side *s, struct sl_seq *q, const int32_t *tok,
-                   uint32_t n, const float **logits, struct sl_err *err)
-{
-    uint32_t row[ROWS];
-    struct sl_step step = {.seq = &q,
-                           .n_seq = 1,
-                           .tok = tok,
-                           .n_row = n,
-                           .logit_row = row,
-                           .n_logit = n};
-    int rc = sl_seq_begin(q, n, 0, err);
-
-    for (uint32_t i = 0; i < n; i++)
-        row[i] = i;
-    if (rc)
-        return rc;
-    sl_forward(s->model, &step);
-    sl_seq_end(q, 0);
-    *logits = step.logits;
-    return 0;
-}
+/* ------------------------------------------------------------ all of it */
 
 static int window(struct eval *e, const int32_t *tok, uint32_t n,
                   struct sl_err *err)
 {
     size_t va = e->ref.w->conf.vocab, vb = e->got.w->conf.vocab;
-    struct sl_seq *a = NULL, *b = NULL;
-    int rc = sl_seq_open(&a, e->ref.mem, err);
+    int rc = sl_forced_restart(&e->ref, err);
 
     if (!rc)
-        rc = sl_seq_open(&b, e->got.mem, err);
-    for (uint32_t at = 0; !rc && at < n; at += ROWS) {
-        uint32_t k = (uint32_t)sl_min(ROWS, n - at);
+        rc = sl_forced_restart(&e->got, err);
+    for (uint32_t at = 0; !rc && at < n; at += SL_FORCED_ROWS) {
+        uint32_t k = (uint32_t)sl_min(SL_FORCED_ROWS, n - at);
         const float *x = NULL, *y = NULL;
 
-        rc = forward(&e->ref, a, tok + at, k, &x, err);
+        rc = sl_forced_step(&e->ref, tok + at, k, &x, err);
         if (!rc)
-            rc = forward(&e->got, b, tok + at, k, &y, err);
+            rc = sl_forced_step(&e->got, tok + at, k, &y, err);
         for (uint32_t i = 0; !rc && i < k; i++)
             compare(e, x + i * va, y + i * vb,
                     at + i + 1 < n ? tok[at + i + 1] : -1);
         if (e->o->progress)
             e->o->progress(e->o->progress_ctx, e->n, e->ids.len);
     }
-    sl_seq_close(&a);
-    sl_seq_close(&b);
-    return rc;
-}
-
-/* ------------------------------------------------------------------ all of it
- */
-
-static int read_text(struct eval *e, struct sl_err *err)
-{
-    struct sl_source *src = NULL;
-    struct sl_tokenizer *t = NULL;
-    struct sl_encoder *enc = NULL;
-    int rc = sl_source_open(&src, e->o->reference, err);
-
-    sl_ids_init(&e->ids, SL_TOKENIZE_MAX_TEXT);
-    if (!rc)
-        rc = sl_source_tokenizer(&t, src, err);
-    if (!rc)
-        rc = sl_encoder_open(&enc, t, err);
-    if (!rc)
-        rc = sl_tokenize_encode(enc, e->o->text, e->o->n_text, false, &e->ids,
-                                err);
-    if (!rc)
-        e->n_vocab = (uint32_t)sl_min(sl_tokenizer_n_ids(t), src->conf.vocab);
-    if (e->o->max_tokens)
-        e->ids.len = sl_min(e->ids.len, e->o->max_tokens);
-    if (!rc && e->ids.len < 2)
-        rc = sl_fail(err, SL_EARG,
-                     "the text has %zu tokens; give some hundred at least",
-                     e->ids.len);
-    sl_encoder_close(&enc);
-    sl_tokenizer_close(&t);
-    sl_source_close(&src);
     return rc;
 }
 
 static int open_all(struct eval *e, struct sl_err *err)
 {
     const struct sl_eval_kl_opts *o = e->o;
+    struct sl_forced_opts ro = {
+        .kern = &e->kern, .plan = SL_PLAN_AUTO, .kv = SL_F32};
     int rc = sl_pool_open(&e->pool, o->n_thread, o->pin, err);
 
     sl_kern_init(&e->kern, o->cpu_mask);
+    ro.pool = e->pool;
     if (!rc)
-        rc = open_side(&e->ref, e, o->reference, SL_PLAN_AUTO, SL_F32, err);
+        rc = sl_forced_open(&e->ref, o->reference, &ro, err);
+    ro.plan = sl_engine_plan(o->weights);
+    ro.kv = sl_engine_kv_dtype(o->kv_type);
     if (!rc)
-        rc = open_side(&e->got, e, o->model, sl_engine_plan(o->weights),
-                       sl_engine_kv_dtype(o->kv_type), err);
+        rc = sl_forced_open(&e->got, o->model, &ro, err);
     if (!rc && (e->got.w->conf.vocab < e->n_vocab))
         rc = sl_fail(err, SL_EARG,
                      "'%.200s' has %u ids and '%.200s' %u; they cannot be "
@@ -252,7 +155,7 @@ static double mean(const double *v, size_t n)
 
 static void summarise(struct sl_eval_kl *out, struct eval *e)
 {
-    size_t n = e->n, windows = (n + WINDOW - 1) / WINDOW;
+    size_t n = e->n, windows = (n + SL_FORCED_WINDOW - 1) / SL_FORCED_WINDOW;
     double scored = (double)sl_max(n - windows, 1);
 
     qsort(e->kl, n, sizeof(*e->kl), by_value);
@@ -275,17 +178,18 @@ int sl_eval_kl(struct sl_eval_kl *out, const struct sl_eval_kl_opts *o,
                struct sl_err *err)
 {
     struct eval e = {.o = o};
-    int rc = read_text(&e, err);
+    int rc = sl_forced_text(&e.ids, &e.n_vocab, o->reference, o->text,
+                            o->n_text, o->max_tokens, err);
 
     if (!rc)
         rc = open_all(&e, err);
-    for (size_t at = 0; !rc && at < e.ids.len; at += WINDOW)
-        rc = window(&e, e.ids.p + at, (uint32_t)sl_min(WINDOW, e.ids.len - at),
-                    err);
+    for (size_t at = 0; !rc && at < e.ids.len; at += SL_FORCED_WINDOW)
+        rc = window(&e, e.ids.p + at,
+                    (uint32_t)sl_min(SL_FORCED_WINDOW, e.ids.len - at), err);
     if (!rc)
         summarise(out, &e);
-    close_side(&e.ref);
-    close_side(&e.got);
+    sl_forced_close(&e.ref);
+    sl_forced_close(&e.got);
     sl_pool_close(&e.pool);
     sl_ids_deinit(&e.ids);
     sl_mem_free(e.kl);

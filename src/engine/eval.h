@@ -35,6 +35,23 @@ struct sl_eval_kl {
     uint64_t weight_bytes, reference_bytes;
 };
 
+/* The weights of a class, and what their rounding cost. */
+#define SL_EVAL_CLASSES 8 /* enum sl_weight_class */
+struct sl_eval_class {
+    const char *name;
+    uint64_t n_weight, bytes; /* bytes are the model's; 0 weights: none */
+    double error, power;      /* sums of squares, of the difference and of the
+                                 reference: their ratio's root is the error */
+};
+
+struct sl_eval_loss {
+    struct sl_eval_class class[SL_EVAL_CLASSES];
+};
+
+/* Two forms of one model; both as they are stored. Both are in memory. */
+int sl_eval_loss(struct sl_eval_loss *out, const char *model,
+                 const char *reference, uint32_t n_thread, struct sl_err *err);
+
 int sl_eval_kl(struct sl_eval_kl *out, const struct sl_eval_kl_opts *o,
                struct sl_err *err);
 

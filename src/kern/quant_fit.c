@@ -41,8 +41,8 @@ static float nearest(float f, float lo, float hi)
     return f + SL_ROUND_MAGIC - SL_ROUND_MAGIC;
 }
 
-double sl_fit_error(const float *x, size_t n, float scale, float min, int lo,
-                    int hi)
+double sl_fit_error(const float *x, const float *w, size_t n, float scale,
+                    float min, int lo, int hi)
 {
     float inv = scale != 0 ? 1 / scale : 0;
     float sum[LANES] = {0};
@@ -52,12 +52,12 @@ double sl_fit_error(const float *x, size_t n, float scale, float min, int lo,
             float u = nearest((x[i + k] + min) * inv, (float)lo, (float)hi);
             float e = scale * u - min - x[i + k];
 
-            sum[k] += e * e;
+            sum[k] += w[i + k] * (e * e);
         }
     return (double)total(sum);
 }
 
-float sl_fit_scale(const float *x, size_t n, int lo, int hi)
+float sl_fit_scale(const float *x, const float *w, size_t n, int lo, int hi)
 {
     float v = 0, best = 0;
     double top = 0;
@@ -76,8 +76,8 @@ float sl_fit_scale(const float *x, size_t n, int lo, int hi)
             for (size_t j = 0; j < LANES; j++) {
                 float u = nearest(x[i + j] * inv, (float)lo, (float)hi);
 
-                sxu[j] += x[i + j] * u;
-                suu[j] += u * u;
+                sxu[j] += w[i + j] * (x[i + j] * u);
+                suu[j] += w[i + j] * (u * u);
             }
         xu = (double)total(sxu);
         uu = (double)total(suu);
@@ -90,7 +90,7 @@ float sl_fit_scale(const float *x, size_t n, int lo, int hi)
     return best;
 }
 
-/* Sums over a block for one choice of integers. */
+/* Sums over a block for one choice of integers, times the importance. */
 struct sums {
     double n, u, uu, x, xu;
 };
@@ -114,9 +114,10 @@ static double solve(const struct sums *s, double *scale, double *min)
            2 * *scale * *min * s->u - 2 * *scale * s->xu + 2 * *min * s->x;
 }
 
-void sl_fit_affine(float *scale, float *min, const float *x, size_t n, int top)
+void sl_fit_affine(float *scale, float *min, const float *x, const float *w,
+                   size_t n, int top)
 {
-    float lo = 0, hi = x[0], sx[LANES] = {0};
+    float lo = 0, hi = x[0], sw[LANES] = {0}, sx[LANES] = {0};
     double best = 0;
 
     for (size_t i = 0; i < n; i++) {
@@ -128,21 +129,23 @@ void sl_fit_affine(float *scale, float *min, const float *x, size_t n, int top)
     if (!(hi > lo))
         return;
     for (size_t i = 0; i < n; i += LANES)
-        for (size_t j = 0; j < LANES; j++)
-            sx[j] += x[i + j];
+        for (size_t j = 0; j < LANES; j++) {
+            sw[j] += w[i + j];
+            sx[j] += w[i + j] * x[i + j];
+        }
     for (int k = -STEPS; k <= STEPS; k++) {
         float inv = ((float)top + STEP * (float)k) / (hi - lo);
         float su[LANES] = {0}, suu[LANES] = {0}, sxu[LANES] = {0};
-        struct sums s = {.n = (double)n, .x = (double)total(sx)};
+        struct sums s = {.n = (double)total(sw), .x = (double)total(sx)};
         double a = 0, b = 0, e;
 
         for (size_t i = 0; i < n; i += LANES)
             for (size_t j = 0; j < LANES; j++) {
                 float u = nearest((x[i + j] - lo) * inv, 0, (float)top);
 
-                su[j] += u;
-                suu[j] += u * u;
-                sxu[j] += x[i + j] * u;
+                su[j] += w[i + j] * u;
+                suu[j] += w[i + j] * (u * u);
+                sxu[j] += w[i + j] * (x[i + j] * u);
             }
         s.u = (double)total(su);
         s.uu = (double)total(suu);

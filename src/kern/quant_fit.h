@@ -3,8 +3,9 @@
  * From its extremes alone a block gets a scale that keeps the outermost value
  * and costs all others. Here some scales around that are tried, each with the
  * scale that fits its integers best (least squares, closed form), and the one
- * with the smallest sum of squared errors is kept. For weights whose inputs are
- * alike that sum is the expected error of the product.
+ * with the smallest sum of squared errors is kept, each times the importance w
+ * of its column. With the mean square of a column's input for w that sum is the
+ * expected error of the product, for inputs that do not depend on each other.
  *
  * Pure; the same input gives the same bits everywhere. n is a multiple of 8.
  */
@@ -19,13 +20,15 @@ int sl_fit_divide(float v, float d, int lo, int hi, int zero);
 
 /* x = scale * u, u from lo to hi with -lo > hi: the scale, with the sign that
  * lets the extreme be lo. */
-float sl_fit_scale(const float *x, size_t n, int lo, int hi);
+float sl_fit_scale(const float *x, const float *w, size_t n, int lo, int hi);
 
 /* x = scale * u - min, u from 0 to top, both >= 0. */
-void sl_fit_affine(float *scale, float *min, const float *x, size_t n, int top);
+void sl_fit_affine(float *scale, float *min, const float *x, const float *w,
+                   size_t n, int top);
 
-/* Sum of squared errors of x against scale * u - min with the nearest u. */
-double sl_fit_error(const float *x, size_t n, float scale, float min, int lo,
-                    int hi);
+/* Sum of weighted squared errors of x against scale * u - min with the nearest
+ * u. */
+double sl_fit_error(const float *x, const float *w, size_t n, float scale,
+                    float min, int lo, int hi);
 
 #endif

@@ -58,11 +58,12 @@ static float extreme(const float *x, size_t n)
 
 /* --- q8_0: d = amax / 127 --- */
 
-static void quantise_q8_0(void *dst, const float *x)
+static void quantise_q8_0(void *dst, const float *x, const float *w)
 {
     struct sl_q8_0_block *k = dst;
     float d;
 
+    (void)w;
     k->d = to_f16(fabsf(extreme(x, 32)) / 127);
     d = sl_f16_f32(k->d);
     for (size_t i = 0; i < 32; i++)
@@ -79,12 +80,12 @@ static void dequantise_q8_0(float *y, const void *src)
 
 /* --- q4_0: the extreme becomes -8, the only end without an opposite --- */
 
-static void quantise_q4_0(void *dst, const float *x)
+static void quantise_q4_0(void *dst, const float *x, const float *w)
 {
     struct sl_q4_0_block *k = dst;
     float d;
 
-    k->d = to_f16(sl_fit_scale(x, 32, -8, 7));
+    k->d = to_f16(sl_fit_scale(x, w, 32, -8, 7));
     d = sl_f16_f32(k->d);
     for (size_t i = 0; i < 16; i++) {
         int lo = sl_fit_divide(x[i], d, -8, 7, 0) + 8;
@@ -125,11 +126,13 @@ static uint16_t six_bits(uint8_t q[8], const float v[8])
 }
 
 /* The neighbours of a sub-block's scale and minimum that lose least. */
-static void search_k(struct k_scales *s, size_t b, const float *x, int top)
+static void search_k(struct k_scales *s, size_t b, const float *x,
+                     const float *w, int top)
 {
     float d = sl_f16_f32(s->d), dmin = sl_f16_f32(s->dmin);
     int sc = s->sc[b], m = s->m[b];
-    double best = sl_fit_error(x, 32, d * (float)sc, dmin * (float)m, 0, top);
+    double best =
+        sl_fit_error(x, w, 32, d * (float)sc, dmin * (float)m, 0, top);
 
     for (int i = 0; i < 9; i++) {
         int c = sc + i / 3 - 1, n = m + i % 3 - 1;
@@ -137,7 +140,7 @@ static void search_k(struct k_scales *s, size_t b, const float *x, int top)
 
         if (i == 4 || c < 0 || c > 63 || n < 0 || n > 63)
             continue;
-        e = sl_fit_error(x, 32, d * (float)c, dmin * (float)n, 0, top);
+        e = sl_fit_error(x, w, 32, d * (float)c, dmin * (float)n, 0, top);
         if (e < best) {
             best = e;
             s->sc[b] = (uint8_t)c;
@@ -157,12 +160,14 @@ static void elements_k(const struct k_scales *s, uint8_t u[256], const float *x,
     }
 }
 
-static double error_k(const struct k_scales *s, const float *x, int top)
+static double error_k(const struct k_scales *s, const float *x, const float *w,
+                      int top)
 {
     double e = 0;
 
     for (size_t b = 0; b < 8; b++)
-        e += sl_fit_error(x + 32 * b, 32, sl_f16_f32(s->d) * (float)s->sc[b],
+        e += sl_fit_error(x + 32 * b, w + 32 * b, 32,
+                          sl_f16_f32(s->d) * (float)s->sc[b],
                           sl_f16_f32(s->dmin) * (float)s->m[b], 0, top);
     return e;
 }
@@ -170,7 +175,7 @@ static double error_k(const struct k_scales *s, const float *x, int top)
 /* d and dmin that fit what was chosen: least squares over
  * d * (sc u) - dmin * m. */
 static void refit_k(struct k_scales *s, const uint8_t u[256], const float *x,
-                    int top)
+                    const float *w, int top)
 {
     double aa = 0, ab = 0, bb = 0, xa = 0, xb = 0, det;
     struct k_scales t = *s;
@@ -178,11 +183,11 @@ static void refit_k(struct k_scales *s, const uint8_t u[256], const float *x,
     for (size_t i = 0; i < 256; i++) {
         double a = (double)s->sc[i / 32] * u[i], b = s->m[i / 32];
 
-        aa += a * a;
-        ab += a * b;
-        bb += b * b;
-        xa += (double)x[i] * a;
-        xb += (double)x[i] * b;
+        aa += (double)w[i] * (a * a);
+        ab += (double)w[i] * (a * b);
+        bb += (double)w[i] * (b * b);
+        xa += (double)w[i] * ((double)x[i] * a);
+        xb += (double)w[i] * ((double)x[i] * b);
     }
     det = aa * bb - ab * ab;
     if (!(det > 0))
@@ -191,26 +196,26 @@ static void refit_k(struct k_scales *s, const uint8_t u[256], const float *x,
     t.dmin = to_f16((float)((xa * ab - xb * aa) / det));
     if (t.d >> 15 || t.dmin >> 15)
         return;
-    if (error_k(&t, x, top) < error_k(s, x, top))
+    if (error_k(&t, x, w, top) < error_k(s, x, w, top))
         *s = t;
 }
 
 /* Scales and all elements (u, 0 to top) of 256 values. */
 static void quantise_k(struct k_scales *s, uint8_t u[256], const float *x,
-                       int top)
+                       const float *w, int top)
 {
     float scale[8], min[8];
 
     for (size_t b = 0; b < 8; b++)
-        sl_fit_affine(&scale[b], &min[b], x + 32 * b, 32, top);
+        sl_fit_affine(&scale[b], &min[b], x + 32 * b, w + 32 * b, 32, top);
     s->d = six_bits(s->sc, scale);
     s->dmin = six_bits(s->m, min);
     for (size_t b = 0; b < 8; b++)
-        search_k(s, b, x + 32 * b, top);
+        search_k(s, b, x + 32 * b, w + 32 * b, top);
     elements_k(s, u, x, top);
-    refit_k(s, u, x, top);
+    refit_k(s, u, x, w, top);
     for (size_t b = 0; b < 8; b++)
-        search_k(s, b, x + 32 * b, top);
+        search_k(s, b, x + 32 * b, w + 32 * b, top);
     elements_k(s, u, x, top);
 }
 
@@ -240,26 +245,26 @@ static unsigned get_nibble(const uint8_t q[128], size_t i)
     return (unsigned)q[i / 64 * 32 + i % 32] >> (i / 32 % 2 * 4) & 15;
 }
 
-static void quantise_q4_k(void *dst, const float *x)
+static void quantise_q4_k(void *dst, const float *x, const float *w)
 {
     struct sl_q4_k_block *k = dst;
     struct k_scales s;
     uint8_t u[256];
 
-    quantise_k(&s, u, x, 15);
+    quantise_k(&s, u, x, w, 15);
     k->d = s.d;
     k->dmin = s.dmin;
     put_scales(k->s, s.sc, s.m);
     put_nibbles(k->q, u);
 }
 
-static void quantise_q5_k(void *dst, const float *x)
+static void quantise_q5_k(void *dst, const float *x, const float *w)
 {
     struct sl_q5_k_block *k = dst;
     struct k_scales s;
     uint8_t u[256];
 
-    quantise_k(&s, u, x, 31);
+    quantise_k(&s, u, x, w, 31);
     k->d = s.d;
     k->dmin = s.dmin;
     put_scales(k->s, s.sc, s.m);
@@ -300,32 +305,34 @@ static void dequantise_q5_k(float *y, const void *src)
 
 /* --- q6_k: sixteen signed scales of eight bits --- */
 
-static double error_q6_k(const struct sl_q6_k_block *k, float d,
-                         const float *x)
+static double error_q6_k(const struct sl_q6_k_block *k, float d, const float *x,
+                         const float *w)
 {
     double e = 0;
 
     for (size_t b = 0; b < 16; b++)
-        e += sl_fit_error(x + 16 * b, 16, d * (float)k->sc[b], 0, -32, 31);
+        e += sl_fit_error(x + 16 * b, w + 16 * b, 16, d * (float)k->sc[b], 0,
+                          -32, 31);
     return e;
 }
 
 /* The neighbour of each scale that loses least. */
-static void search_q6_k(struct sl_q6_k_block *k, const float *x)
+static void search_q6_k(struct sl_q6_k_block *k, const float *x, const float *w)
 {
     float d = sl_f16_f32(k->d);
 
     for (size_t b = 0; b < 16; b++) {
         int at = k->sc[b];
         double best =
-            sl_fit_error(x + 16 * b, 16, d * (float)at, 0, -32, 31);
+            sl_fit_error(x + 16 * b, w + 16 * b, 16, d * (float)at, 0, -32, 31);
 
         for (int c = at - 1; c <= at + 1; c += 2) {
             double e;
 
             if (c < -127 || c > 127)
                 continue;
-            e = sl_fit_error(x + 16 * b, 16, d * (float)c, 0, -32, 31);
+            e = sl_fit_error(x + 16 * b, w + 16 * b, 16, d * (float)c, 0, -32,
+                             31);
             if (e < best) {
                 best = e;
                 k->sc[b] = (int8_t)c;
@@ -335,7 +342,7 @@ static void search_q6_k(struct sl_q6_k_block *k, const float *x)
 }
 
 /* d that fits what was chosen. */
-static void refit_q6_k(struct sl_q6_k_block *k, const float *x)
+static void refit_q6_k(struct sl_q6_k_block *k, const float *x, const float *w)
 {
     float d = sl_f16_f32(k->d);
     double xa = 0, aa = 0;
@@ -343,32 +350,31 @@ static void refit_q6_k(struct sl_q6_k_block *k, const float *x)
 
     for (size_t i = 0; i < 256; i++) {
         float ds = d * (float)k->sc[i / 16];
-        double a = (double)k->sc[i / 16] *
-                   sl_fit_divide(x[i], ds, -32, 31, 0);
+        double a = (double)k->sc[i / 16] * sl_fit_divide(x[i], ds, -32, 31, 0);
 
-        xa += (double)x[i] * a;
-        aa += a * a;
+        xa += (double)w[i] * ((double)x[i] * a);
+        aa += (double)w[i] * (a * a);
     }
     if (!(aa > 0) || !(xa > 0))
         return;
     h = to_f16((float)(xa / aa));
-    if (error_q6_k(k, sl_f16_f32(h), x) < error_q6_k(k, d, x))
+    if (error_q6_k(k, sl_f16_f32(h), x, w) < error_q6_k(k, d, x, w))
         k->d = h;
 }
 
-static void quantise_q6_k(void *dst, const float *x)
+static void quantise_q6_k(void *dst, const float *x, const float *w)
 {
     struct sl_q6_k_block *k = dst;
     float scale[16], d;
 
     for (size_t b = 0; b < 16; b++)
-        scale[b] = sl_fit_scale(x + 16 * b, 16, -32, 31);
+        scale[b] = sl_fit_scale(x + 16 * b, w + 16 * b, 16, -32, 31);
     k->d = to_f16(fabsf(extreme(scale, 16)) / 127);
     d = sl_f16_f32(k->d);
     for (size_t b = 0; b < 16; b++)
         k->sc[b] = (int8_t)sl_fit_divide(scale[b], d, -127, 127, 0);
-    search_q6_k(k, x);
-    refit_q6_k(k, x);
+    search_q6_k(k, x, w);
+    refit_q6_k(k, x, w);
     d = sl_f16_f32(k->d);
     memset(k->ql, 0, sizeof(k->ql));
     memset(k->qh, 0, sizeof(k->qh));
@@ -444,11 +450,12 @@ static float bfp_value(unsigned code, unsigned e, unsigned width)
     return sl_quant_bfp_unit(e, width - 1) * (code >> width ? -m : m);
 }
 
-static void quantise_bfp8(void *dst, const float *x)
+static void quantise_bfp8(void *dst, const float *x, const float *w)
 {
     struct sl_bfp8_block *k = dst;
     unsigned e = bfp_exponent(x);
 
+    (void)w;
     k->e = (uint8_t)e;
     for (size_t i = 0; i < 16; i++)
         k->q[i] = (uint8_t)bfp_code(x[i], e, 7);
@@ -462,11 +469,12 @@ static void dequantise_bfp8(float *y, const void *src)
         y[i] = bfp_value(k->q[i], k->e, 7);
 }
 
-static void quantise_bfp4(void *dst, const float *x)
+static void quantise_bfp4(void *dst, const float *x, const float *w)
 {
     struct sl_bfp4_block *k = dst;
     unsigned e = bfp_exponent(x);
 
+    (void)w;
     k->e = (uint8_t)e;
     for (size_t i = 0; i < 8; i++)
         k->q[i] = (uint8_t)(bfp_code(x[2 * i], e, 3) |
@@ -483,7 +491,8 @@ static void dequantise_bfp4(float *y, const void *src)
 
 /* --- by type --- */
 
-typedef void quantise_fn(void *dst, const float *x);
+/* w: the importance of each element. */
+typedef void quantise_fn(void *dst, const float *x, const float *w);
 typedef void dequantise_fn(float *y, const void *src);
 
 static const struct {
@@ -504,14 +513,20 @@ bool sl_quant_is(enum sl_dtype t)
     return (size_t)t < SL_N_DTYPE && types[t].quantise != NULL;
 }
 
-void sl_quantise_row(enum sl_dtype t, void *dst, const float *x, size_t n)
+void sl_quantise_row(enum sl_dtype t, void *dst, const float *x, const float *w,
+                     size_t n)
 {
     const struct sl_dtype_info *d = sl_dtype_get(t);
     unsigned char block[sizeof(struct sl_q6_k_block)] SL_ALIGNED(8);
+    float alike[SL_QSUPER];
+
+    for (size_t i = 0; i < SL_QSUPER; i++)
+        alike[i] = 1;
 
     SL_CHECK(sl_quant_is(t) && n % d->block == 0);
     for (size_t i = 0; i < n / d->block; i++) {
-        types[t].quantise(block, x + i * d->block);
+        types[t].quantise(block, x + i * d->block,
+                          w ? w + i * d->block : alike);
         memcpy((unsigned char *)dst + i * d->bytes, block, d->bytes);
     }
 }

@@ -1,7 +1,6 @@
 /* kern/quantise.h - numbers -> blocks -> groups, and back
  *
- * Each block by itself, with the scales that lose least in sum of squares, and
- * no knowledge of what the weights are for. Pure functions of plain pointers;
+ * Each block by itself, with the scales that lose least in sum of squares. Pure functions of plain pointers;
  * the same input gives the same bytes everywhere. For loading, converting and
  * tests; not part of the token path.
  *
@@ -17,8 +16,10 @@
 /* Is it one of q8_0, q6_k, q5_k, q4_k, q4_0, bfp8, bfp4? */
 bool sl_quant_is(enum sl_dtype t);
 
-/* A row of n values -> blocks; n is a multiple of the block. */
-void sl_quantise_row(enum sl_dtype t, void *dst, const float *x, size_t n);
+/* A row of n values -> blocks; n is a multiple of the block. w: how much the
+ * error of each column counts, >= 0 (kern/quant_fit.h); NULL: all alike. */
+void sl_quantise_row(enum sl_dtype t, void *dst, const float *x, const float *w,
+                     size_t n);
 
 /* Blocks -> what they mean; the same operations as the kernel table's row[].
  * Also for the types of kern/quant_file.h. */

@@ -23,6 +23,8 @@ struct sl_pack_mat {
     enum sl_dtype scale_type; /* F32 or BF16 */
     struct sl_perm row_perm, col_perm;
     enum sl_dtype type; /* in memory: F32, BF16, FP8 or a quantised one */
+    const float *importance; /* [cols] of each column, when quantised from
+                                numbers; NULL: all alike */
     void *dst;          /* groups of eight rows */
     float *dst_scale;   /* FP8: [ceil(rows / 8)][ceil(cols / 128)] */
     uint64_t seed;

@@ -117,7 +117,7 @@ static const void *blocks_of(const struct sl_pack_mat *m, size_t row,
         }
     }
     *good &= sl_pack_row(m, row, x);
-    sl_quantise_row(m->type, room, x, m->cols);
+    sl_quantise_row(m->type, room, x, m->importance, m->cols);
     return room;
 }
 

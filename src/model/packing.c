@@ -100,7 +100,8 @@ static void digest_chunk(void *ctx, size_t i, unsigned w)
     sl_packed_put_digest(&p->lay, p->base, i);
 }
 
-static bool make_key(struct packing *p, const uint8_t content[SL_SHA256])
+static bool make_key(struct packing *p, const uint8_t content[SL_SHA256],
+                     const struct sl_importance *imp)
 {
     struct sl_sha256 s;
 
@@ -111,6 +112,8 @@ static bool make_key(struct packing *p, const uint8_t content[SL_SHA256])
     sl_sha256_u64(&s, p->meta.len);
     sl_sha256_add(&s, p->meta.p, p->meta.len);
     sl_sha256_add(&s, content, SL_SHA256);
+    if (imp)
+        sl_sha256_add(&s, imp->digest, SL_SHA256);
     return sl_sha256_end(&s, p->key);
 }
 
@@ -121,6 +124,7 @@ static int pack_into(struct packing *p, struct sl_source *src,
     struct sl_load_place place = {p, get_room, content};
     struct sl_load_opts lo = {.pool = opts->pool,
                               .plan = opts->plan,
+                              .importance = opts->importance,
                               .place = &place,
                               .progress = opts->progress,
                               .progress_ctx = opts->progress_ctx};
@@ -131,7 +135,7 @@ static int pack_into(struct packing *p, struct sl_source *src,
     if (rc)
         return rc;
     sl_pool_run(opts->pool, digest_chunk, p, p->lay.n_chunk);
-    if (!make_key(p, content))
+    if (!make_key(p, content, opts->importance))
         return sl_fail(err, SL_ENOMEM, "the digest of the model failed");
     return sl_packed_put_head(&p->lay, p->base, p->meta.p, p->key, err);
 }

@@ -17,6 +17,7 @@
 struct sl_packing_opts {
     struct sl_pool *pool; /* borrowed for the call */
     enum sl_dtype_plan plan;
+    const struct sl_importance *importance; /* NULL: none; part of the key */
     sl_progress_fn *progress; /* NULL allowed */
     void *progress_ctx;
 };

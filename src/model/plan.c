@@ -355,7 +355,7 @@ void sl_plan_mat(struct sl_plan *p, struct sl_mat *out,
 
     if (!it)
         return;
-    *it = (struct sl_item){.out_mat = out};
+    *it = (struct sl_item){.out_mat = out, .class = class};
     it->mat = (struct sl_pack_mat){.row0 = s->row0,
                                    .rows = rows,
                                    .cols = cols,
@@ -389,7 +389,7 @@ void sl_plan_vec(struct sl_plan *p, const float **out,
 
     if (!it)
         return;
-    *it = (struct sl_item){.out_vec = out};
+    *it = (struct sl_item){.out_vec = out, .class = class};
     v = &it->vec;
     *v = (struct sl_pack_vec){.src_type = SL_F32,
                               .n = n,

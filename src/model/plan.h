@@ -25,6 +25,7 @@ struct sl_item {
     size_t src_offset;           /* of mat.src in the tensor, in bytes */
     size_t src_bytes;            /* that are read; of a dummy, written */
     size_t offset, scale_offset; /* in the reservation */
+    enum sl_weight_class class;
     struct sl_pack_mat mat;
     struct sl_pack_vec vec;
 };

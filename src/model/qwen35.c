@@ -122,6 +122,8 @@ int sl_model_open(struct sl_model **out, const struct sl_weights *weights,
     m->c = &weights->conf;
     m->opts = *opts;
     sl_run_init(&m->run, pool, kern);
+    m->run.watch = opts->watch;
+    m->run.watch_ctx = opts->watch_ctx;
     rc = sl_mem_alloc(&m->inv_freq, m->c->rot_dim / 2, sizeof(float),
                       "the rotation", err);
     if (!rc)

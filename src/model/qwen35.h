@@ -19,6 +19,8 @@ struct sl_model_opts {
     uint32_t max_row;   /* rows of one step */
     uint32_t max_seq;   /* sequences of one step */
     uint32_t max_logit; /* rows of one step whose logits are asked for */
+    sl_watch_fn *watch; /* NULL, or told of every product's input */
+    void *watch_ctx;
 };
 
 struct sl_model;

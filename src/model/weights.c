@@ -37,9 +37,9 @@
 #define PIECE_BYTES (4u << 20)
 
 struct sl_weights_mem {
-    void *data;              /* the reservation; NULL when it is elsewhere */
+    void *data;               /* the reservation; NULL when it is elsewhere */
     struct sl_packed *packed; /* what is mapped, or NULL */
-    struct sl_mlp_w *expert; /* of all layers */
+    struct sl_mlp_w *expert;  /* of all layers */
 };
 
 struct piece {
@@ -57,7 +57,7 @@ struct load {
     unsigned char *scratch; /* [n_thread][scratch_bytes], to quantise */
     size_t scratch_bytes;
     uint8_t (*digest)[SL_SHA256]; /* [n_piece] of the source, or NULL */
-    _Atomic size_t first_bad; /* lowest piece that is not finite */
+    _Atomic size_t first_bad;     /* lowest piece that is not finite */
 };
 
 static size_t groups(size_t rows)
@@ -242,6 +242,26 @@ static int pack_all(struct load *l, struct sl_err *err)
     return 0;
 }
 
+/* The list of all matrices; and what their columns count. */
+static int list_mats(struct sl_weights *w, struct sl_plan *plan,
+                     const struct sl_importance *imp, struct sl_err *err)
+{
+    int rc = sl_mem_alloc(&w->mat, plan->n_item, sizeof(*w->mat),
+                          "the list of matrices", err);
+
+    for (size_t i = 0; !rc && i < plan->n_item; i++) {
+        struct sl_item *it = &plan->item[i];
+
+        if (!it->out_mat)
+            continue;
+        if (imp && w->n_mat < imp->n)
+            it->mat.importance = imp->col[w->n_mat];
+        w->mat[w->n_mat++] = (struct sl_weight_mat){it->out_mat, it->class};
+    }
+    SL_CHECK(rc || !imp || imp->n == w->n_mat);
+    return rc;
+}
+
 /* Pass 2: the reservation, and every pointer into it. */
 static int place(struct sl_weights *w, struct sl_plan *plan,
                  const struct sl_load_opts *opts, struct sl_err *err)
@@ -267,7 +287,7 @@ static int place(struct sl_weights *w, struct sl_plan *plan,
         sl_item_place(&plan->item[i], base);
     if (w->conf.tied)
         w->head = w->embed;
-    return 0;
+    return list_mats(w, plan, opts->importance, err);
 }
 
 static int alloc_tables(struct sl_weights *w, struct sl_err *err)
@@ -355,8 +375,8 @@ static int pack(struct load *l, struct sl_err *err)
     int rc = cut(l, err);
 
     if (!rc && l->opts->place)
-        rc = sl_mem_alloc(&l->digest, l->n_piece, sizeof(*l->digest),
-                          "digests", err);
+        rc = sl_mem_alloc(&l->digest, l->n_piece, sizeof(*l->digest), "digests",
+                          err);
     if (!rc)
         rc = pack_all(l, err);
     if (!rc && l->digest)
@@ -393,8 +413,8 @@ static int load(struct sl_weights *w, struct sl_source *src,
     if (!rc)
         rc = place(w, &plan, opts, err);
     if (!rc)
-        rc = plan.packed ? take_packed(w, src, &plan, opts, err)
-                         : pack(&l, err);
+        rc =
+            plan.packed ? take_packed(w, src, &plan, opts, err) : pack(&l, err);
     sl_mem_free(l.digest);
     sl_mem_free(l.piece);
     sl_mem_free(l.scratch);
@@ -541,6 +561,7 @@ void sl_weights_close(struct sl_weights **out)
         sl_mem_free(w->mem->expert);
     }
     sl_mem_free(w->mem);
+    sl_mem_free(w->mat);
     sl_mem_free(w->layer);
     sl_mem_free(w);
 }

@@ -55,19 +55,6 @@ struct sl_mtp_w {
     struct sl_layer_w layer;
 };
 
-struct sl_weights {
-    struct sl_conf conf;
-    struct sl_mat embed, head; /* [vocab, hidden]; the same when tied */
-    const float *norm;         /* [hidden], final */
-    struct sl_layer_w *layer;  /* [n_layer] */
-    bool has_mtp;
-    struct sl_mtp_w mtp;
-    const unsigned char *base; /* of all weights */
-    size_t bytes;              /* from there */
-    size_t class_bytes[8];      /* by enum sl_weight_class, for people */
-    struct sl_weights_mem *mem; /* private */
-};
-
 enum sl_weight_class {
     SL_W_EMBED,
     SL_W_HEAD,
@@ -78,6 +65,27 @@ enum sl_weight_class {
     SL_W_MTP,
     SL_W_SMALL, /* norms, convolutions, gates, router */
     SL_N_WEIGHT_CLASS
+};
+
+struct sl_weight_mat {
+    const struct sl_mat *mat;
+    enum sl_weight_class class;
+};
+
+struct sl_weights {
+    struct sl_conf conf;
+    struct sl_mat embed, head; /* [vocab, hidden]; the same when tied */
+    const float *norm;         /* [hidden], final */
+    struct sl_layer_w *layer;  /* [n_layer] */
+    bool has_mtp;
+    struct sl_mtp_w mtp;
+    const unsigned char *base; /* of all weights */
+    size_t bytes;              /* from there */
+    size_t class_bytes[8];      /* by enum sl_weight_class, for people */
+    struct sl_weight_mat *mat; /* [n_mat] every matrix once, in an order that
+                                  is the same for all forms of a model */
+    size_t n_mat;
+    struct sl_weights_mem *mem; /* private */
 };
 
 /* Types of the weights in memory, see model/dtypes.h. */
@@ -99,9 +107,18 @@ struct sl_load_place {
     uint8_t *digest; /* [32] filled with the digest of all that was read */
 };
 
+/* How much the columns of each matrix count where numbers are quantised: the
+ * mean square of their inputs, 1 on average. Engine code measures it. */
+struct sl_importance {
+    size_t n;                  /* = sl_weights.n_mat */
+    float **col;               /* [n][cols], or NULL: all alike */
+    uint8_t digest[SL_SHA256]; /* of all numbers */
+};
+
 struct sl_load_opts {
     struct sl_pool *pool; /* borrowed for the call */
     enum sl_dtype_plan plan;
+    const struct sl_importance *importance; /* NULL: all columns are alike */
     bool dummy; /* random weights of the right shapes: no files but
                    config.json are read */
     uint64_t dummy_seed;

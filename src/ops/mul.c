@@ -147,6 +147,9 @@ void sl_mul_run(const struct sl_run *r, struct sl_mul_job *jobs, size_t n)
     struct ctx c = {.r = r, .jobs = jobs, .n = n};
     size_t total = 0, rows = place_inputs(r, jobs, n);
 
+    for (size_t i = 0; r->watch && i < n; i++)
+        r->watch(r->watch_ctx, jobs[i].w, jobs[i].x, jobs[i].ldx,
+                 jobs[i].n_tok);
     if (rows > 0)
         sl_pool_run(r->pool, act_task, &c, rows);
     for (size_t i = 0; i < n; i++) {

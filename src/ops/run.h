@@ -19,6 +19,12 @@
 typedef const float *sl_gather_fn(void *ctx, const float *x, size_t n_tok,
                                   size_t cols);
 
+/* Told of every product before it is made: x is [n_tok][ldx], of which the
+ * columns of w are used. */
+struct sl_mat;
+typedef void sl_watch_fn(void *ctx, const struct sl_mat *w, const float *x,
+                         size_t ldx, size_t n_tok);
+
 /* Room for inputs as int8, when weights are quantised (kern.h, sl_qact). */
 struct sl_act_space {
     int8_t *q;      /* [n] */
@@ -33,6 +39,8 @@ struct sl_run {
     struct sl_act_space act;    /* n = 0: no quantised weights */
     sl_gather_fn *gather;
     void *gather_ctx;
+    sl_watch_fn *watch; /* NULL: nobody looks */
+    void *watch_ctx;
 };
 
 /* One process: gather is the identity. */

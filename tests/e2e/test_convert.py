@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """sluice convert, verify and eval kl: every form of the embedded model answers
 alike, damage is found, a start from what is kept does not read the source, and
-what quantisation costs is told."""
+what quantisation costs is told, and a text can make it cost less."""
 import json
 import os
 import pathlib
@@ -191,6 +191,42 @@ def what_quantisation_costs():
         check(json.loads(r.out)["rows"][0]["kl_max"] == 0, r)
         check(Run("eval", "kl", "--model", DEMO).refused(2, "one file of text"))
         check(Run("eval", "kl", f"{d}/no", "--model", DEMO).refused(4, "no"))
+
+
+@test
+def a_text_says_which_columns_count():
+    problems = pathlib.Path(DEMO, "eval/wordproblems.jsonl").read_text()
+    texts = [json.loads(line)["messages"][0]["content"]
+             for line in problems.splitlines()]
+    with tempfile.TemporaryDirectory() as d:
+        cal, other = f"{d}/calibration", f"{d}/other"
+        pathlib.Path(cal).write_text("\n".join(texts[:8]))
+        pathlib.Path(other).write_text("\n".join(texts[50:56]))
+        argv = ["--dtype", "q4", "--json"]
+        plain = Run("convert", DEMO, f"{d}/a.sluice", *argv, "--report", other)
+        told = Run("convert", DEMO, f"{d}/b.sluice", *argv, "--report", other,
+                   "--calibrate", cal)
+        check(plain.rc == 0 and told.rc == 0, told)
+        a, b = (json.loads(r.out)["report"] for r in (plain, told))
+        check([x["kv_dtype"] for x in b["rows"]] == ["f32", "bf16", "bfp8"], b)
+        # Every weight alone is further away; what comes out is nearer.
+        for x, y in zip(a["classes"], b["classes"]):
+            check(x["class"] == y["class"] and x["error"] <= y["error"], (x, y))
+        check(b["rows"][0]["kl_mean"] < a["rows"][0]["kl_mean"], (a, b))
+        r = Run("convert", DEMO, f"{d}/c.sluice", *argv, "--calibrate", cal,
+                "--threads", "1")
+        check(r.rc == 0 and pathlib.Path(d, "b.sluice").read_bytes() ==
+              pathlib.Path(d, "c.sluice").read_bytes(), "threads matter")
+        r = Run("convert", DEMO, f"{d}/d.gguf", *argv, "--calibrate", cal)
+        check(r.rc == 0 and answer(f"{d}/d.gguf") == answer(f"{d}/b.sluice"),
+              r)
+        check(Run("convert", DEMO, f"{d}/e.sluice", "--dtype", "q8",
+                  "--calibrate", cal).refused(2, "use q4"))
+        check(Run("convert", DEMO, f"{d}/e.sluice", "--report", f"{d}/no")
+              .refused(4, "no file with a text"))
+        check(sorted(os.listdir(d))[-1] == "other", os.listdir(d))
+        check(Run("convert", f"{d}/a.sluice", f"{d}/e.sluice", "--dtype", "q4",
+                  "--calibrate", cal).refused(3, "with its source"))
 
 
 @test

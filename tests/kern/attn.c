@@ -70,7 +70,7 @@ static void rounded(enum sl_dtype type, float *y, const float *x, size_t dim)
 
     if (type == SL_BFP8) {
         SL_CHECK(sl_dtype_bytes(SL_BFP8, dim) <= sizeof(blocks));
-        sl_quantise_row(type, blocks, x, dim);
+        sl_quantise_row(type, blocks, x, NULL, dim);
         sl_dequantise_row(type, y, blocks, dim);
     }
     for (size_t d = 0; type != SL_BFP8 && d < dim; d++)

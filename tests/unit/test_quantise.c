@@ -113,7 +113,7 @@ static double rms_error(enum sl_dtype t)
 
     for (size_t i = 0; i < MAX_N; i++)
         x[i] = normal(&state);
-    sl_quantise_row(t, b, x, MAX_N);
+    sl_quantise_row(t, b, x, NULL, MAX_N);
     sl_dequantise_row(t, y, b, MAX_N);
     for (size_t i = 0; i < MAX_N; i++) {
         double e = (double)x[i] - (double)y[i];
@@ -185,7 +185,7 @@ static void test_exact_numbers(void **state)
         if (types[t] == SL_Q4_K || types[t] == SL_Q5_K || types[t] == SL_Q6_K)
             for (int i = 0; i < 256; i++)
                 x[i] *= types[t] == SL_Q6_K ? 127 * 0x1p-5f : 63 * 0x1p-4f;
-        sl_quantise_row(types[t], b, x, 256);
+        sl_quantise_row(types[t], b, x, NULL, 256);
         sl_dequantise_row(types[t], y, b, 256);
         for (size_t i = 0; i < 256; i++)
             if (!(x[i] == y[i]))
@@ -210,7 +210,7 @@ static void test_odd_values(void **state)
         size_t bytes = sl_dtype_bytes(types[t], 256);
 
         memset(x, 0, sizeof(x));
-        sl_quantise_row(types[t], a, x, 256);
+        sl_quantise_row(types[t], a, x, NULL, 256);
         sl_dequantise_row(types[t], y, a, 256);
         for (size_t i = 0; i < 256; i++)
             assert_true(y[i] == 0);
@@ -219,11 +219,55 @@ static void test_odd_values(void **state)
                 x[i] = odd[(i * i + k) % (k + 1)];
             memset(a, 1, sizeof(a));
             memset(b, 2, sizeof(b));
-            sl_quantise_row(types[t], a, x, 256);
-            sl_quantise_row(types[t], b, x, 256);
+            sl_quantise_row(types[t], a, x, NULL, 256);
+            sl_quantise_row(types[t], b, x, NULL, 256);
             assert_memory_equal(a, b, bytes);
             assert_true(a[bytes] == 1);
         }
+    }
+}
+
+/* Sum of errors, each times the importance of its element. */
+static double weighted_error(enum sl_dtype t, const float *x, const float *w,
+                             const float *told)
+{
+    static float y[MAX_N];
+    static unsigned char b[2 * MAX_N];
+    double err = 0;
+
+    sl_quantise_row(t, b, x, told, MAX_N);
+    sl_dequantise_row(t, y, b, MAX_N);
+    for (size_t i = 0; i < MAX_N; i++)
+        err += (double)w[i] * ((double)x[i] - (double)y[i]) *
+               ((double)x[i] - (double)y[i]);
+    return err;
+}
+
+/* What counts more is kept better; alike is what no importance means, to the
+ * bit; and columns that count nothing are legal. */
+static void test_importance(void **state)
+{
+    static const enum sl_dtype fitted[] = {SL_Q4_0, SL_Q4_K, SL_Q5_K, SL_Q6_K};
+    static float x[MAX_N], w[MAX_N], alike[MAX_N], nothing[MAX_N];
+    static unsigned char a[2 * MAX_N], b[2 * MAX_N];
+    uint64_t seed = 9;
+
+    (void)state;
+    for (size_t i = 0; i < MAX_N; i++) {
+        x[i] = normal(&seed);
+        w[i] = i % 16 == 3 ? 12.0f : 0.25f;
+        alike[i] = 1;
+    }
+    for (size_t k = 0; k < SL_COUNTOF(fitted); k++) {
+        enum sl_dtype t = fitted[k];
+
+        if (!(weighted_error(t, x, w, w) < 0.9 * weighted_error(t, x, w, NULL)))
+            fail_msg("%s: the importance gains too little",
+                     sl_dtype_get(t)->name);
+        sl_quantise_row(t, a, x, NULL, MAX_N);
+        sl_quantise_row(t, b, x, alike, MAX_N);
+        assert_memory_equal(a, b, sl_dtype_bytes(t, MAX_N));
+        sl_quantise_row(t, a, x, nothing, MAX_N);
     }
 }
 
@@ -235,7 +279,7 @@ static void bfp_case(enum sl_dtype t, float v, unsigned want)
     unsigned char b[17];
     unsigned got;
 
-    sl_quantise_row(t, b, x, 16);
+    sl_quantise_row(t, b, x, NULL, 16);
     assert_int_equal(b[0], 127);
     got = t == SL_BFP8 ? b[2] : b[1] >> 4;
     if (got != want)
@@ -292,7 +336,7 @@ static void test_groups(void **state)
 
             for (size_t i = 0; i < COLS; i++)
                 x[i] = normal(&rng);
-            sl_quantise_row(types[t], rows[r], x, COLS);
+            sl_quantise_row(types[t], rows[r], x, NULL, COLS);
             p[r] = r == 3 ? NULL : rows[r];
         }
         memset(rows[3], 0, sizeof(rows[3]));
@@ -373,6 +417,7 @@ int main(void)
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_exact_numbers),
         cmocka_unit_test(test_odd_values),
+        cmocka_unit_test(test_importance),
         cmocka_unit_test(test_bfp_rounding),
         cmocka_unit_test(test_groups),
         cmocka_unit_test(test_which),

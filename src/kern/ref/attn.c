@@ -68,7 +68,7 @@ static void put_k_bfp8(void *restrict page, size_t pos, const float *k,
         int8_t *to = (int8_t *)page + key_block(pos, b, dim) + pos % SL_TILE;
         struct sl_bfp8_block x;
 
-        sl_quantise_row(SL_BFP8, &x, k + b * SL_BFP, SL_BFP);
+        sl_quantise_row(SL_BFP8, &x, k + b * SL_BFP, NULL, SL_BFP);
         to[0] = (int8_t)x.e;
         for (size_t i = 0; i < SL_BFP; i++)
             to[(i + 1) * SL_TILE] = code(&x, i);
@@ -84,7 +84,7 @@ static void put_v_bfp8(void *restrict page, size_t pos, const float *v,
     for (size_t b = 0; b < n; b++) {
         struct sl_bfp8_block x;
 
-        sl_quantise_row(SL_BFP8, &x, v + b * SL_BFP, SL_BFP);
+        sl_quantise_row(SL_BFP8, &x, v + b * SL_BFP, NULL, SL_BFP);
         to[b] = (int8_t)x.e;
         for (size_t i = 0; i < SL_BFP; i++)
             to[n + b * SL_BFP + i] = code(&x, i);
