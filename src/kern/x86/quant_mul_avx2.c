@@ -8,16 +8,24 @@
  *
  *   4 bits   2 * 15 * 127 = 3,810 per step; a lane may add 8 steps, which is
  *            the whole block of 32 columns: 30,480 < 32,768
- *   5 bits   7,874; 4 steps, then it is widened to 32 bits
- *   6 bits   16,002; 2 steps; the widening multiplication (madd) multiplies by
- *            the scale of the sixteen columns at no cost:
- *            2 * 2 * 16,002 * 128 < 2^31
+ *   5 bits   7,874 per step, and 8 steps of u - 16: 16 * 16 * 127 = 32,512
+ *   6 bits   16,002 per step, and 4 steps of u - 32, which are the sixteen
+ *            columns of a scale: 8 * 32 * 127 = 32,512; the widening
+ *            multiplication (madd) multiplies by the scale at no cost
  *   8 bits   as magnitudes, with their signs moved to the activations:
  *            2 * 128 * 127 = 32,512; each step is widened
  *
- * Zero points are taken off as integers with the sums of the activations.
- * Integers are exact, so none of this is in the contract; the fused
- * multiply-adds at the end of a block are, and they are the same everywhere.
+ * The plain addition of 16 bits wraps, so only the whole sum has to fit. That
+ * is what lets 5 and 6 bits wait: a lane begins with minus 16 or 32 times the
+ * activations that will pass through it, which no weight changes and `prepare`
+ * adds up once for all rows. Integers are exact, so none of this is in the
+ * contract; the fused multiply-adds at the end of a block are, and they are the
+ * same everywhere.
+ *
+ * What bounds it on a core with one multiplier for bytes (Zen 1: 2 cycles for a
+ * register): 8 maddubs, a madd, and the scale's multiplication and fused
+ * multiply-add, half of which go to the same unit, are 20 cycles for 256
+ * products, 32 GMAC/s at 2.5 GHz.
  *
  * Two ways through a matrix. For up to MAX_DIRECT tokens weights are unpacked
  * in registers and used at once (`direct`): this is where memory is the limit.
@@ -43,10 +51,10 @@ enum {
     /* Columns of a panel: 2 * 32 * 320 bytes, so that it and the activations
      * of four tokens stay in the first-level cache. */
     PANEL = 1024,
-    /* Tokens that share an unpacked panel, and the bytes of activations that
-     * stay in the second-level cache. Chosen, not measured. */
-    CHUNK = 256,
-    X_BYTES = 256 << 10,
+    /* Tokens that share an unpacked panel: they stay in the second-level
+     * cache. */
+    CHUNK = SL_SMALL ? MAX_DIRECT : 128,
+    N_PREP = CHUNK * PANEL / 32,
     AHEAD = 1024, /* bytes that weights are asked for before their use */
 };
 
@@ -249,14 +257,21 @@ SL_INLINE __m256 get_s1(enum sl_dtype t, const struct from *f, size_t g)
     return f->blk ? f->blk[g].s1 : scale1(t, &f->scales[g], f->unit[g], f->b);
 }
 
-/* --- sums of integers: vectors i0 to i0 + n - 1, m tokens by G groups --- */
+/* --- sums of integers, m tokens by G groups --- */
+
+/* What 32 activations of a token contribute that no weight changes. */
+struct prep {
+    float scale;    /* a */
+    float min;      /* q4_k, q5_k: a * (sum q) */
+    int32_t off[2]; /* pairs of int16, for each half of the columns; q5_k: of
+                       all columns, and an int32 */
+};
 
 /* Activations from some column on. */
 struct act {
     const int8_t *q;
-    const float *scale;
-    const int16_t *sum;
-    size_t ld, ld_scale, ld_sum;
+    const struct prep *p;
+    size_t ld, ld_p;
 };
 
 typedef __m256i sums[MAX_M][G];
@@ -270,9 +285,9 @@ SL_INLINE __m256i keep(__m256i v)
     return v;
 }
 
-/* In 16 bits. */
+/* Vectors i0 to i0 + n - 1 in 16 bits, on top of off[half]. */
 SL_INLINE void sum16(enum sl_dtype type, size_t m, sums s, const struct from *f,
-                     const struct act *x, size_t i0, size_t n)
+                     const struct act *x, size_t i0, size_t n, size_t half)
 {
     UNROLL
     for (size_t i = 0; i < n; i++) {
@@ -283,13 +298,19 @@ SL_INLINE void sum16(enum sl_dtype type, size_t m, sums s, const struct from *f,
             w[g] = get_w(type, f, g, i0 + i);
         UNROLL
         for (size_t t = 0; t < m; t++) {
-            __m256i a = spread(x->q + t * x->ld + 4 * (i0 + i));
+            __m256i a = spread(x->q + t * x->ld + 4 * (i0 + i)), off;
 
+            if (i == 0 && type != SL_Q4_K)
+                off = spread(&x->p[t * x->ld_p].off[half]);
             UNROLL
             for (size_t g = 0; g < G; g++) {
                 __m256i p = _mm256_maddubs_epi16(w[g], a);
 
-                s[t][g] = keep(i ? _mm256_add_epi16(s[t][g], p) : p);
+                if (i > 0)
+                    p = _mm256_add_epi16(s[t][g], p);
+                else if (type != SL_Q4_K)
+                    p = _mm256_add_epi16(off, p);
+                s[t][g] = keep(p);
             }
         }
     }
@@ -298,11 +319,11 @@ SL_INLINE void sum16(enum sl_dtype type, size_t m, sums s, const struct from *f,
 /* The same, widened. */
 SL_INLINE void sum16_wide(enum sl_dtype type, size_t m, sums s,
                           const struct from *f, const struct act *x, size_t i0,
-                          size_t n)
+                          size_t n, size_t half)
 {
     const __m256i one = _mm256_set1_epi16(1);
 
-    sum16(type, m, s, f, x, i0, n);
+    sum16(type, m, s, f, x, i0, n, half);
     UNROLL
     for (size_t t = 0; t < m; t++)
         UNROLL
@@ -346,32 +367,25 @@ SL_INLINE __m256i one_of_two(__m256i v, size_t second)
                   : _mm256_blend_epi16(v, _mm256_slli_epi32(v, 16), 0xaa);
 }
 
-/* Two vectors by the scale of their sixteen columns, four times. */
+/* Each half by its scale. */
 SL_INLINE void sum_q6(enum sl_dtype type, size_t m, sums s,
                       const struct from *f, const struct act *x)
 {
-    UNROLL
-    for (size_t i = 0; i < 8; i += 2) {
-        __m256i sc[G], w[G][2];
+    sums h;
 
+    UNROLL
+    for (size_t half = 0; half < 2; half++) {
+        sum16(type, m, h, f, x, 4 * half, 4, half);
         UNROLL
         for (size_t g = 0; g < G; g++) {
-            w[g][0] = get_w(type, f, g, i);
-            w[g][1] = get_w(type, f, g, i + 1);
-            sc[g] = one_of_two(_mm256_castps_si256(get_s1(type, f, g)), i / 4);
-        }
-        UNROLL
-        for (size_t t = 0; t < m; t++) {
-            __m256i a0 = spread(x->q + t * x->ld + 4 * i);
-            __m256i a1 = spread(x->q + t * x->ld + 4 * i + 4);
+            __m256i sc =
+                one_of_two(_mm256_castps_si256(get_s1(type, f, g)), half);
 
             UNROLL
-            for (size_t g = 0; g < G; g++) {
-                __m256i p = _mm256_add_epi16(_mm256_maddubs_epi16(w[g][0], a0),
-                                             _mm256_maddubs_epi16(w[g][1], a1));
+            for (size_t t = 0; t < m; t++) {
+                __m256i p = _mm256_madd_epi16(h[t][g], sc);
 
-                p = _mm256_madd_epi16(p, sc[g]);
-                s[t][g] = keep(i ? _mm256_add_epi32(s[t][g], p) : p);
+                s[t][g] = keep(half ? _mm256_add_epi32(s[t][g], p) : p);
             }
         }
     }
@@ -388,26 +402,19 @@ SL_INLINE __m256 fma_int(__m256 s, __m256 a, __m256i i, __m256 acc)
 
 SL_INLINE __m256 scale_of(const struct act *x, size_t t)
 {
-    return _mm256_broadcast_ss(x->scale + t * x->ld_scale);
-}
-
-/* Both sums of 16 in every lane. */
-SL_INLINE __m256i sums_of(const struct act *x, size_t t)
-{
-    return spread(x->sum + t * x->ld_sum);
+    return _mm256_broadcast_ss(&x->p[t * x->ld_p].scale);
 }
 
 /* q8_0, q4_0 and q6_k: one scale, a zero point. */
 SL_INLINE void step_zero(enum sl_dtype type, size_t m, accs acc,
                          const struct from *f, const struct act *x)
 {
-    const __m256i zero = _mm256_set1_epi16(8);
     sums s;
 
     if (type == SL_Q8_0)
         sum8(type, m, s, f, x, 0, 8);
     else if (type == SL_Q4_0)
-        sum16_wide(type, m, s, f, x, 0, 8);
+        sum16_wide(type, m, s, f, x, 0, 8, 0);
     else
         sum_q6(type, m, s, f, x);
     UNROLL
@@ -415,19 +422,8 @@ SL_INLINE void step_zero(enum sl_dtype type, size_t m, accs acc,
         __m256 a = scale_of(x, t);
 
         UNROLL
-        for (size_t g = 0; g < G; g++) {
-            __m256i i = s[t][g];
-
-            if (type == SL_Q4_0) {
-                i = _mm256_sub_epi32(i, _mm256_madd_epi16(sums_of(x, t), zero));
-            } else if (type == SL_Q6_K) {
-                __m256i sc = _mm256_castps_si256(get_s1(type, f, g));
-                __m256i off = _mm256_madd_epi16(sums_of(x, t), sc);
-
-                i = _mm256_sub_epi32(i, _mm256_slli_epi32(off, 5));
-            }
-            acc[t][g] = fma_int(get_s0(type, f, g), a, i, acc[t][g]);
-        }
+        for (size_t g = 0; g < G; g++)
+            acc[t][g] = fma_int(get_s0(type, f, g), a, s[t][g], acc[t][g]);
     }
 }
 
@@ -435,32 +431,21 @@ SL_INLINE void step_zero(enum sl_dtype type, size_t m, accs acc,
 SL_INLINE void step_min(enum sl_dtype type, size_t m, accs acc,
                         const struct from *f, const struct act *x)
 {
-    const __m256i one = _mm256_set1_epi16(1);
     sums s;
 
-    if (type == SL_Q4_K) {
-        sum16_wide(type, m, s, f, x, 0, 8);
-    } else {
-        sums s1;
-
-        sum16_wide(type, m, s, f, x, 0, 4);
-        sum16_wide(type, m, s1, f, x, 4, 4);
-        UNROLL
-        for (size_t t = 0; t < m; t++)
-            UNROLL
-        for (size_t g = 0; g < G; g++)
-            s[t][g] = _mm256_add_epi32(s[t][g], s1[t][g]);
-    }
+    sum16_wide(type, m, s, f, x, 0, 8, 0);
     UNROLL
     for (size_t t = 0; t < m; t++) {
-        __m256 a = scale_of(x, t);
-        __m256 sum = _mm256_mul_ps(
-            a, _mm256_cvtepi32_ps(_mm256_madd_epi16(sums_of(x, t), one)));
+        const struct prep *p = &x->p[t * x->ld_p];
+        __m256 a = _mm256_broadcast_ss(&p->scale);
+        __m256 min = _mm256_broadcast_ss(&p->min);
 
         UNROLL
         for (size_t g = 0; g < G; g++) {
+            if (type == SL_Q5_K)
+                s[t][g] = _mm256_add_epi32(s[t][g], spread(&p->off[1]));
             acc[t][g] = fma_int(get_s0(type, f, g), a, s[t][g], acc[t][g]);
-            acc[t][g] = _mm256_fnmadd_ps(get_s1(type, f, g), sum, acc[t][g]);
+            acc[t][g] = _mm256_fnmadd_ps(get_s1(type, f, g), min, acc[t][g]);
         }
     }
 }
@@ -471,27 +456,20 @@ SL_INLINE void step_bfp(enum sl_dtype type, size_t m, accs acc,
 {
     UNROLL
     for (size_t h = 0; h < 2; h++) {
-        const __m256i zero = _mm256_set1_epi32(h ? 8 << 16 : 8);
         sums s;
 
         if (type == SL_BFP8)
             sum8(type, m, s, f, x, 4 * h, 4);
         else
-            sum16_wide(type, m, s, f, x, 4 * h, 4);
+            sum16_wide(type, m, s, f, x, 4 * h, 4, h);
         UNROLL
         for (size_t t = 0; t < m; t++) {
             __m256 a = scale_of(x, t);
 
             UNROLL
-            for (size_t g = 0; g < G; g++) {
-                __m256i i = s[t][g];
-
-                if (type == SL_BFP4)
-                    i = _mm256_sub_epi32(
-                        i, _mm256_madd_epi16(sums_of(x, t), zero));
+            for (size_t g = 0; g < G; g++)
                 acc[t][g] = fma_int(h ? get_s1(type, f, g) : get_s0(type, f, g),
-                                    a, i, acc[t][g]);
-            }
+                                    a, s[t][g], acc[t][g]);
         }
     }
 }
@@ -507,8 +485,7 @@ SL_INLINE void step(enum sl_dtype type, size_t m, accs acc,
     else
         step_zero(type, m, acc, f, x);
     x->q += 32;
-    x->scale += 1;
-    x->sum += 2;
+    x->p += 1;
 }
 
 /* --- ways through a matrix --- */
@@ -555,16 +532,18 @@ SL_INLINE void fetch(const uint8_t *p, size_t bytes, const uint8_t *end,
         _mm_prefetch((const char *)at + i, _MM_HINT_T0);
 }
 
-/* Two whole groups, m tokens: memory is the limit. */
+/* Columns c0 to c0 + n - 1 of two whole groups, m tokens: memory is the limit.
+ * c0 is the beginning of a unit. */
 SL_INLINE void direct(enum sl_dtype type, size_t m, const struct out *o,
-                      const uint8_t *w, struct act x, size_t cols)
+                      const uint8_t *w, struct act x, size_t c0, size_t n,
+                      size_t cols)
 {
     const size_t sub = n_sub(type), bytes = unit_bytes(type);
-    const size_t units = cols / (32 * sub), group_bytes = units * bytes;
+    const size_t group_bytes = cols / (32 * sub) * bytes;
     accs acc;
 
-    start(m, o, acc, false);
-    for (size_t u = 0; u < units; u++) {
+    start(m, o, acc, c0 > 0);
+    for (size_t u = c0 / (32 * sub); u < (c0 + n) / (32 * sub); u++) {
         struct scales s[G];
         struct from f = {.scales = s};
 
@@ -637,14 +616,62 @@ SL_INLINE void unpack(enum sl_dtype type, struct blk *panel, const uint8_t *w,
     }
 }
 
-SL_INLINE struct act act_at(const struct sl_qact *x, size_t t, size_t c)
+/* Pairs of neighbours, every second pair added over each half of 32. */
+SL_INLINE __m256i pair_sums(const int8_t *q)
 {
-    return (struct act){.q = x->q + t * x->ld + c,
-                        .scale = x->scale + (t * x->ld + c) / 32,
-                        .sum = x->sum + (t * x->ld + c) / 16,
-                        .ld = x->ld,
-                        .ld_scale = x->ld / 32,
-                        .ld_sum = x->ld / 16};
+    __m256i v = _mm256_maddubs_epi16(_mm256_set1_epi8(1), load(q));
+
+    v = _mm256_add_epi16(v, _mm256_shuffle_epi32(v, 0x4e));
+    return _mm256_add_epi16(v, _mm256_shuffle_epi32(v, 0xb1));
+}
+
+SL_INLINE void prepare_block(enum sl_dtype type, struct prep *p,
+                             const int8_t *q, float scale, const int16_t sum[2])
+{
+    const int32_t all = sum[0] + sum[1];
+
+    p->scale = scale;
+    if (type == SL_Q4_K || type == SL_Q5_K)
+        p->min = scale * (float)all;
+    if (type == SL_Q4_0 || type == SL_Q5_K || type == SL_Q6_K ||
+        type == SL_BFP4) {
+        __m256i v = pair_sums(q);
+        __m128i lo = _mm256_castsi256_si128(v);
+        __m128i hi = _mm256_extracti128_si256(v, 1);
+        const int shift = type == SL_Q6_K ? 5 : type == SL_Q5_K ? 4 : 3;
+
+        if (type == SL_Q4_0 || type == SL_Q5_K)
+            lo = _mm_add_epi16(lo, hi);
+        lo = _mm_slli_epi16(lo, shift);
+        hi = _mm_slli_epi16(hi, shift);
+        p->off[0] = _mm_cvtsi128_si32(_mm_sub_epi16(_mm_setzero_si128(), lo));
+        p->off[1] =
+            type == SL_Q5_K
+                ? 16 * all
+                : _mm_cvtsi128_si32(_mm_sub_epi16(_mm_setzero_si128(), hi));
+    }
+}
+
+/* Columns c to c + n - 1 of tokens t to t + n_tok - 1: [n_tok][n / 32]. */
+SL_INLINE void prepare(enum sl_dtype type, struct prep *p,
+                       const struct sl_qact *x, size_t t, size_t n_tok,
+                       size_t c, size_t n)
+{
+    for (; n_tok-- > 0; t++) {
+        const int8_t *q = x->q + t * x->ld + c;
+        const float *scale = x->scale + (t * x->ld + c) / 32;
+        const int16_t *sum = x->sum + (t * x->ld + c) / 16;
+
+        for (size_t b = 0; b < n / 32; b++)
+            prepare_block(type, p++, q + 32 * b, scale[b], sum + 2 * b);
+    }
+}
+
+/* From token t and, within it, column c on. */
+SL_INLINE struct act act_at(const struct act *x, size_t t, size_t c)
+{
+    return (struct act){x->q + t * x->ld + c, x->p + t * x->ld_p + c / 32,
+                        x->ld, x->ld_p};
 }
 
 /* Tokens of the next block when `left` are left: as even as possible, 3 + 3
