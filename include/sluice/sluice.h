@@ -148,7 +148,10 @@ struct sl_engine_info {
     uint64_t weight_bytes;
     uint64_t kv_bytes, kv_pool_tokens, state_bytes; /* pool; per sequence */
     bool prefix_cache; /* prefixes are kept */
-    double load_s;
+    double load_s;    /* opening took so long; of it: */
+    double convert_s; /* packing weights, and writing the file */
+    double map_s;     /* mapping them, or reading them into memory */
+    double calibrate_s;
 };
 SL_API void sl_engine_info(const struct sl_engine *e,
                            struct sl_engine_info *out);

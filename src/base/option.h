@@ -329,6 +329,9 @@ enum sl_opt_type {
     X(DETACH, BOOL, SL_VERB_SERVE, "detach", "-d", "", 0, 0, "off",            \
       "Go on in the background when the model is ready; 'sluice logs' shows "  \
       "what it says, 'sluice stop' ends it.")                                  \
+    X(PRINT, BOOL, SL_VERB_SERVE, "print", "", "", 0, 0, "off",                \
+      "Say what would be served and with which options, and end; of a model "  \
+      "on a hub only what describes it is fetched.")                           \
     X(EVERY, BOOL, SL_VERB_STOP, "all", "", "", 0, 0, "off",                   \
       "Every server of yours on this machine.")                                \
     X(TIMEOUT, INT, SL_VERB_STOP, "timeout", "", "SECONDS", 0, 86400,          \

@@ -2,9 +2,11 @@
 #include "bundle/instance.h"
 
 #include "base/json.h"
+#include "base/lockfile.h"
 #include "base/mem.h"
 #include "base/process.h"
 
+#define LOCK_WAIT_MS 5000
 #define MAX_FILE ((size_t)1 << 16)
 
 void sl_instance_name(char out[SL_INSTANCE_NAME], const char *want)
@@ -135,18 +137,17 @@ static int make_unique(struct sl_instance *i, const struct sl_places *p,
     return rc;
 }
 
-int sl_instance_put(struct sl_instance *i, const struct sl_places *p,
-                    const char *want, struct sl_err *err)
+static int put(struct sl_instance *i, const struct sl_places *p,
+               const char *want, struct sl_err *err)
 {
     char path[SL_TREE_PATH], *s;
     json_t *j;
-    int rc = sl_process_own_dir(p->run, err);
+    int rc;
 
     i->pid = sl_process_self();
     i->began = sl_process_began(i->pid);
     i->when_s = (int64_t)time(NULL);
-    if (!rc)
-        rc = make_unique(i, p, want, err);
+    rc = make_unique(i, p, want, err);
     if (!rc)
         rc = path_of(path, p, i->name, err);
     if (rc)
@@ -163,6 +164,25 @@ int sl_instance_put(struct sl_instance *i, const struct sl_places *p,
         return sl_fail(err, SL_ENOMEM, "no memory is left");
     rc = sl_file_write(path, s, strlen(s), err);
     free(s); /* jansson's own */
+    return rc;
+}
+
+int sl_instance_put(struct sl_instance *i, const struct sl_places *p,
+                    const char *want, struct sl_err *err)
+{
+    struct sl_lockfile lock = {.fd = -1};
+    char path[SL_TREE_PATH];
+    int rc = sl_process_own_dir(p->run, err);
+
+    if (!rc)
+        rc = sl_path_join(path, sizeof(path), p->run, "lock", err);
+    /* Two that begin at once must not take one name. */
+    if (!rc)
+        rc = sl_lockfile_take(&lock, path, SL_LOCK_ALONE, LOCK_WAIT_MS,
+                              "the list of servers", NULL, err);
+    if (!rc)
+        rc = put(i, p, want, err);
+    sl_lockfile_give(&lock);
     return rc;
 }
 

@@ -255,7 +255,7 @@ static int ensure(struct pull *p, char dir[SL_TREE_PATH], const char *repo,
     struct sl_err why;
     int rc;
 
-    phase(p, SL_PULL_PLAN);
+    phase(p, SL_PULL_VERIFY);
     rc = look(p, &h, repo, sha, l, err);
     if (!rc)
         rc = check_room(p, &h, err);
@@ -538,6 +538,7 @@ static int pull_listed(struct pull *p, char dir[SL_TREE_PATH],
     struct sl_hub_list want = {.n = 0}, has = {.n = 0};
     int rc = listed(&want, obj, err);
 
+    phase(p, SL_PULL_VERIFY);
     if (!rc && p->o->small)
         drop_weights(&want);
     if (!rc && !p->o->dry_run &&
@@ -546,6 +547,7 @@ static int pull_listed(struct pull *p, char dir[SL_TREE_PATH],
         return 0;
     }
     if (!rc && !p->o->places->offline) {
+        phase(p, SL_PULL_PLAN);
         rc = sl_hub_list(p->http, &has, repo, sha, err);
         if (!rc)
             rc = compare(&want, &has, repo, err);
@@ -603,6 +605,12 @@ static int pull_weights(struct pull *p, struct sl_ready *r, struct sl_err *err)
         rc = find_gguf(r->file, w, err);
     if (!rc && d)
         rc = pull_listed(p, r->drafter, d, false, err);
+    if (!rc && d) {
+        snprintf(r->drafter_repo, sizeof(r->drafter_repo), "%s",
+                 json_string_value(json_object_get(d, "repo")));
+        snprintf(r->drafter_sha, sizeof(r->drafter_sha), "%s",
+                 json_string_value(json_object_get(d, "revision")));
+    }
     json_decref(profile);
     return rc;
 }
@@ -807,8 +815,10 @@ static int pull_online(struct pull *p, struct sl_ready *r,
                        struct sl_err *err)
 {
     struct sl_hub_list l = {.n = 0};
-    int rc = sl_hub_list(p->http, &l, rev->repo, rev->sha, err);
+    int rc;
 
+    phase(p, SL_PULL_PLAN);
+    rc = sl_hub_list(p->http, &l, rev->repo, rev->sha, err);
     snprintf(r->repo, sizeof(r->repo), "%s", rev->repo);
     snprintf(r->sha, sizeof(r->sha), "%s", rev->sha);
     if (!rc && sl_hub_list_find(&l, SL_MANIFEST_FILE)) {
@@ -858,6 +868,7 @@ static int local_checkpoint(struct pull *p, struct sl_ready *r,
     int rc = sl_store_ref(&p->store, r->sha, t->repo, *t->rev ? t->rev : "main",
                           err);
 
+    phase(p, SL_PULL_VERIFY);
     snprintf(r->repo, sizeof(r->repo), "%s", t->repo);
     if (rc)
         return rc;

@@ -19,8 +19,9 @@
 #include "bundle/manifest.h"
 
 enum sl_pull_phase {
-    SL_PULL_RESOLVE, /* which commit, which files */
-    SL_PULL_PLAN,    /* what is here, what is missing, is there room */
+    SL_PULL_RESOLVE, /* which commit */
+    SL_PULL_PLAN,    /* which files, what is missing, is there room */
+    SL_PULL_VERIFY,  /* is what is here what it should be */
     SL_PULL_DOWNLOAD,
     SL_PULL_INSTALL,
     SL_N_PULL_PHASE
@@ -69,6 +70,7 @@ struct sl_ready {
     char file[SL_NAME_PATH + 1]; /* a GGUF file in it, or "" */
     char repo[SL_NAME_REPO + 1], sha[SL_NAME_COMMIT + 1]; /* of the weights */
     char drafter[SL_TREE_PATH]; /* folder of another repository, or "" */
+    char drafter_repo[SL_NAME_REPO + 1], drafter_sha[SL_NAME_COMMIT + 1];
     bool has_bundle;
     struct sl_manifest manifest;    /* when has_bundle */
     struct sl_install install;      /* likewise */

@@ -20,7 +20,8 @@
  * and what the model is. */
 static const char not_yours[] =
     "model|chat-template|override-generation-config|profile|update|force|"
-    "offline|cache-dir|token-file|packed-dir|draft-model|log-level|help|json";
+    "offline|cache-dir|token-file|packed-dir|"
+    "prefix-cache-dir|draft-model|log-level|help|json";
 
 static const struct later {
     const char *group, *key;

@@ -35,15 +35,18 @@ static bool is_cancelled(void *ctx)
 
 /* ------------------------------------------------------------- terminal */
 
-static const char *const phase_name[SL_N_PULL_PHASE] = {"resolve", "plan",
-                                                        "download", "install"};
+static const char *const phase_name[SL_N_PULL_PHASE] = {
+    "resolve", "plan", "verify", "download", "install"};
 
 void sl_cli_ready_end(struct sl_cli_ready *r)
 {
+    double s = sl_clock_s(r->phase_ns, sl_clock_ns());
+
     sl_bars_end(&r->bars);
     if (r->phase >= 0 && r->say_phases)
-        sl_note("sluice: %s: %.1f s\n", phase_name[r->phase],
-                sl_clock_s(r->phase_ns, sl_clock_ns()));
+        sl_note("sluice: %s: %.1f s\n", phase_name[r->phase], s);
+    if (r->phase >= 0)
+        r->phase_s[r->phase] += s;
     r->phase = -1;
 }
 
@@ -198,7 +201,7 @@ static int add_drafter(struct sl_cli_ready *r, const struct sl_opts *o,
 
 /* What this machine and these weights must have, and what would help. */
 static int check_needs(struct sl_cli_ready *r, const struct sl_opts *o,
-                       struct sl_err *err)
+                       enum sl_cli_want want, struct sl_err *err)
 {
     char packed[SL_CLI_PATH], text[300];
     int rc;
@@ -206,7 +209,7 @@ static int check_needs(struct sl_cli_ready *r, const struct sl_opts *o,
     sl_cli_packed_dir(packed, o);
     rc = sl_needs_machine(r->profile, r->profile_name,
                           o->value[SL_OPT_FORCE].i, packed, err);
-    if (!rc)
+    if (!rc && want == SL_WANT_ALL)
         rc = sl_needs_checkpoint(&r->hub.manifest, r->profile_name, r->hub.dir,
                                  err);
     if (rc)
@@ -257,22 +260,22 @@ static int add_names(struct sl_cli_ready *r)
 
 /* A bundle's manifest -> options, names, and a lock on its files. */
 static int apply_bundle(struct sl_cli_ready *r, struct sl_opts *o,
-                        struct sl_err *err)
+                        enum sl_cli_want want, struct sl_err *err)
 {
     const struct sl_manifest *m = &r->hub.manifest;
-    const char *want = o->value[SL_OPT_PROFILE].s;
+    const char *asked = o->value[SL_OPT_PROFILE].s;
     char lock[SL_TREE_PATH + 8];
-    int rc = sl_manifest_profile_name(&r->profile_name, m, want, err);
+    int rc = sl_manifest_profile_name(&r->profile_name, m, asked, err);
 
-    if (!rc && want && strcmp(want, r->profile_name))
-        sl_note("sluice: profile '%s' is called '%s' now\n", want,
+    if (!rc && asked && strcmp(asked, r->profile_name))
+        sl_note("sluice: profile '%s' is called '%s' now\n", asked,
                 r->profile_name);
     if (!rc)
         rc = sl_manifest_profile(&r->profile, m, r->profile_name, err);
     if (!rc)
         rc = sl_setting_apply(&r->flat, o, r->profile, r->profile_name, err);
     if (!rc)
-        rc = check_needs(r, o, err);
+        rc = check_needs(r, o, want, err);
     if (!rc)
         rc = add_drafter(r, o, err);
     if (!rc)
@@ -307,7 +310,7 @@ static int get_from_hub(struct sl_cli_ready *r, struct sl_opts *o,
 
     sl_cli_pull_opts(&po, r, o);
     po.weights = true;
-    po.small = want == SL_WANT_SMALL;
+    po.small = want == SL_WANT_SMALL || want == SL_WANT_PLAN;
     if (po.small)
         po.plan = NULL;
     r->say_phases = o->verb == SL_VERB_SERVE;
@@ -335,8 +338,9 @@ static int get_from_hub(struct sl_cli_ready *r, struct sl_opts *o,
                           err);
     else
         snprintf(r->path, sizeof(r->path), "%s", r->hub.dir);
-    if (!rc && r->hub.has_bundle && want == SL_WANT_ALL)
-        rc = apply_bundle(r, o, err);
+    if (!rc && r->hub.has_bundle &&
+        (want == SL_WANT_ALL || want == SL_WANT_PLAN))
+        rc = apply_bundle(r, o, want, err);
     return rc;
 }
 
@@ -389,6 +393,35 @@ int sl_cli_ready_init(struct sl_cli_ready *r, struct sl_opts *o,
     if (sl_target_is(name) || is_installed(r, name))
         return get_from_hub(r, o, want, name, err);
     return sl_cli_folder(r->path, name, err);
+}
+
+json_t *sl_cli_ready_source(const struct sl_cli_ready *r)
+{
+    const struct sl_ready *h = &r->hub;
+    json_t *j, *phases = json_object();
+
+    if (!r->from_hub) {
+        json_decref(phases);
+        return NULL;
+    }
+    for (size_t i = 0; i < SL_COUNTOF(phase_name); i++)
+        json_object_set_new(phases, phase_name[i],
+                            json_real((double)(int64_t)(r->phase_s[i] * 1e3) /
+                                      1e3));
+    j = json_pack("{s:{s:s, s:s}, s:o}", "weights", "repo", h->repo, "revision",
+                  h->sha, "fetching_s", phases);
+    if (j && *h->drafter_repo)
+        json_object_set_new(j, "drafter",
+                            json_pack("{s:s, s:s}", "repo", h->drafter_repo,
+                                      "revision", h->drafter_sha));
+    if (j && h->has_bundle)
+        json_object_set_new(
+            j, "bundle",
+            json_pack("{s:s, s:s, s:s, s:s, s:s*}", "name", h->install.name,
+                      "repo", h->install.repo, "revision", h->install.sha,
+                      "digest", h->manifest.digest, "profile",
+                      r->profile_name));
+    return j;
 }
 
 static int folder_manifest(struct sl_manifest *out, const char *dir,

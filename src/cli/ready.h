@@ -32,6 +32,7 @@ struct sl_cli_ready {
     struct sl_places places;
     struct sl_bars bars;
     int phase; /* the one that runs, or -1 */
+    double phase_s[SL_N_PULL_PHASE];
     uint64_t phase_ns;
     bool say_phases;
 };
@@ -40,6 +41,7 @@ enum sl_cli_want {
     SL_WANT_ALL,     /* weights, and the options of the profile */
     SL_WANT_WEIGHTS, /* without them */
     SL_WANT_SMALL,   /* what describes the model */
+    SL_WANT_PLAN,    /* that, and the options of the profile */
 };
 
 /* The model that --model or the first argument names; *n_used is how many
@@ -63,6 +65,10 @@ int sl_cli_manifest(struct sl_manifest *out, const struct sl_opts *o,
 /* Places of the environment, with the options of the command line. */
 int sl_cli_places(struct sl_places *p, const struct sl_opts *o,
                   struct sl_err *err);
+
+/* What is served and from where, and what getting it took: JSON; NULL for a
+ * model that lies here. */
+json_t *sl_cli_ready_source(const struct sl_cli_ready *r);
 
 /* Options of a pull whose call-backs write to the terminal. */
 void sl_cli_pull_opts(struct sl_pull_opts *po, struct sl_cli_ready *r,

@@ -19,6 +19,7 @@ struct serve {
     const char *asked;     /* MODEL, as the user wrote it */
     const char *name[MAX_LIST], *key[MAX_LIST];
     char *words[2]; /* owned: what name and key point into */
+    char *source;   /* jansson's own, or NULL */
 };
 
 static int open_model(void *ctx, struct sl_engine **out, struct sl_err *err)
@@ -49,6 +50,8 @@ static void ready(void *ctx, const struct sl_engine *e)
 
     (void)ctx;
     sl_engine_info(e, &i);
+    sl_note("sluice: convert: %.1f s, map: %.1f s, calibrate: %.1f s\n",
+            i.convert_s, i.map_s, i.calibrate_s);
     sl_note("sluice: ready: %s, %u tokens of context, loaded in %.1f s\n",
             i.arch, i.max_model_len, i.load_s);
     sl_process_ready();
@@ -180,6 +183,7 @@ static int fill(struct serve *s, struct sl_server_opts *so, struct sl_err *err)
         .port = (uint16_t)v[SL_OPT_PORT].i,
         .key = s->key,
         .name = s->name,
+        .source = s->source,
         .root = s->r.from_hub ? s->r.hub.repo : short_name(s->r.path),
         .max_seqs = (uint32_t)v[SL_OPT_MAX_NUM_SEQS].i,
         .max_queued = (uint32_t)v[SL_OPT_MAX_NUM_QUEUED_REQS].i,
@@ -212,15 +216,77 @@ static int fill(struct serve *s, struct sl_server_opts *so, struct sl_err *err)
     return rc;
 }
 
+/* An option as on a command line; secrets are not shown. */
+static void put_option(struct sl_buf *b, const struct sl_opts *o,
+                       enum sl_opt_id id)
+{
+    static const char *const from[] = {"default", "profile", "environment",
+                                       "command line"};
+    const struct sl_opt *d = sl_opt_get(id);
+    const struct sl_opt_value *v = &o->value[id];
+    const char *word = d->arg;
+
+    sl_buf_fmt(b, "  --%s%s", d->type == SL_VAL_BOOL && !v->i ? "no-" : "",
+               d->name);
+    if (d->type == SL_VAL_CHOICE) {
+        /* Other spellings have '=' in them and no number. */
+        for (int64_t n = v->i; *word; word += strcspn(word, "|") + 1)
+            if (strcspn(word, "=") > strcspn(word, "|") && n-- == 0)
+                break;
+        sl_buf_fmt(b, " %.*s", (int)strcspn(word, "|"), word);
+    } else if (d->type == SL_VAL_FLOAT) {
+        sl_buf_fmt(b, " %g", v->f);
+    } else if (d->type == SL_VAL_TEXT) {
+        sl_buf_fmt(b, " %s", id == SL_OPT_API_KEY ? "(hidden)" : v->s);
+    } else if (d->type != SL_VAL_BOOL) {
+        sl_buf_fmt(b, " %lld", (long long)v->i);
+    }
+    sl_buf_fmt(b, "  (%s)\n", from[v->from]);
+}
+
+/* --print: all but the serving. */
+static int print(const struct serve *s, struct sl_err *err)
+{
+    const struct sl_ready *h = &s->r.hub;
+    struct sl_buf b;
+
+    sl_buf_init(&b, 65536);
+    sl_buf_fmt(&b, "model %s\n", s->r.path);
+    if (s->r.from_hub && h->has_bundle)
+        sl_buf_fmt(&b, "bundle %s (%s@%s, manifest %s), profile %s\n",
+                   h->install.name, h->install.repo, h->install.sha,
+                   h->manifest.digest, s->r.profile_name);
+    if (s->r.from_hub)
+        sl_buf_fmt(&b, "weights %s@%s\n", h->repo, h->sha);
+    sl_buf_str(&b, "options\n");
+    for (int i = 0; i < SL_N_OPT; i++)
+        if (i != SL_OPT_PRINT && i != SL_OPT_MODEL &&
+            sl_opts_has(&s->o, (enum sl_opt_id)i))
+            put_option(&b, &s->o, (enum sl_opt_id)i);
+    return sl_cli_print(&b, "the options", err);
+}
+
 int sl_cli_serve(const struct sl_opts *o, struct sl_err *err)
 {
     struct serve s = {.o = *o};
+    bool only_print = o->value[SL_OPT_PRINT].i;
     struct sl_server_opts so;
+    json_t *source;
     uint32_t n_used;
-    int rc = sl_cli_ready_init(&s.r, &s.o, SL_WANT_ALL, &n_used, err);
+    int rc = sl_cli_ready_init(&s.r, &s.o,
+                               only_print ? SL_WANT_PLAN : SL_WANT_ALL,
+                               &n_used, err);
 
     if (!rc)
         rc = sl_cli_max_args(o, n_used, "serve takes one model", err);
+    if (!rc && only_print) {
+        rc = print(&s, err);
+        sl_cli_ready_deinit(&s.r);
+        return rc;
+    }
+    source = rc ? NULL : sl_cli_ready_source(&s.r);
+    s.source = source ? json_dumps(source, JSON_COMPACT) : NULL;
+    json_decref(source);
     if (!rc)
         rc = fill(&s, &so, err);
     if (!rc)
@@ -236,6 +302,7 @@ int sl_cli_serve(const struct sl_opts *o, struct sl_err *err)
         rc = 0; /* the other process serves */
     sl_mem_free(s.words[0]);
     sl_mem_free(s.words[1]);
+    free(s.source); /* jansson's own */
     sl_cli_ready_deinit(&s.r);
     return rc;
 }

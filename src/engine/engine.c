@@ -695,6 +695,7 @@ static int load_model(struct sl_engine *e, struct sl_source **src,
                               .progress = e->opts.progress,
                               .progress_ctx = e->opts.progress_ctx};
     bool keep = e->opts.cache_dir && !e->opts.dummy;
+    uint64_t t0, t1;
     int rc = check_model(e, *src, err);
 
     if (!rc && keep)
@@ -708,18 +709,23 @@ static int load_model(struct sl_engine *e, struct sl_source **src,
     if (!rc)
         rc = sl_pool_open(&e->pool, e->opts.n_thread, e->opts.pin, err);
     lo.pool = e->pool;
+    t0 = sl_clock_ns();
     if (!rc && keep && !lo.copy)
         rc = pack_weights(e, src, &lo, err);
+    t1 = sl_clock_ns();
+    e->convert_s = sl_clock_s(t0, t1);
     if (!rc && e->opts.prefix_cache_dir)
         e->has_weights_id = sl_packing_id(e->weights_id, *src, lo.plan);
     if (!rc)
         rc = sl_wrap(err, sl_weights_load(&e->weights, *src, &lo, err),
                      "loading '%.300s'", (*src)->path);
+    e->map_s = sl_clock_s(t1, sl_clock_ns());
     return rc;
 }
 
 static int load(struct sl_engine *e, const char *path, struct sl_err *err)
 {
+    uint64_t t0;
     struct sl_source *src = NULL;
     char drafter[PATH_CAP];
     int rc = sl_source_open(&src, path, err);
@@ -747,8 +753,10 @@ static int load(struct sl_engine *e, const char *path, struct sl_err *err)
         rc = sl_restore_open(e, e->flash ? drafter : NULL, err);
     if (!rc)
         rc = open_step(e, err);
+    t0 = sl_clock_ns();
     if (!rc && e->drafts)
         sl_engine_calibrate(e);
+    e->calibrate_s = sl_clock_s(t0, sl_clock_ns());
     return rc;
 }
 
@@ -848,5 +856,8 @@ void sl_engine_info(const struct sl_engine *e, struct sl_engine_info *out)
         .state_bytes = sl_rec_slot_bytes(&e->mem->rec->shape),
         .prefix_cache = e->n_keep > 0,
         .load_s = e->load_s,
+        .convert_s = e->convert_s,
+        .map_s = e->map_s,
+        .calibrate_s = e->calibrate_s,
     };
 }

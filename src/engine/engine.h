@@ -47,7 +47,7 @@ struct sl_engine {
     uint32_t n_vocab; /* ids that can be drawn */
     uint32_t n_keep;  /* prefixes that the cache holds at most */
     int32_t turn_id;  /* the token that begins a turn of a chat; -1: none */
-    double load_s;
+    double load_s, convert_s, map_s, calibrate_s;
     uint8_t weights_id[SL_SHA256]; /* of the weights, for what is kept on disk */
     bool has_weights_id;
 

@@ -18,6 +18,8 @@ struct sl_server_opts {
     uint32_t n_key;
     const char *const *name; /* [n_name] served model names, n_name > 0 */
     uint32_t n_name;
+    /* Where the model comes from: a JSON object for GET /, or NULL. */
+    const char *source;
     const char *root; /* what a client can load the tokenizer from */
     uint32_t max_seqs;   /* sequences that run at once */
     uint32_t max_queued; /* sequences that wait beside those that run */

@@ -90,6 +90,19 @@ static void put_drafters(struct sl_buf *b, struct sl_engine *e)
     sl_buf_byte(b, ']');
 }
 
+/* Where the model comes from, and what starting took. */
+static void put_source(struct sl_buf *b, const struct sl_server *s)
+{
+    if (s->opts.source)
+        sl_buf_fmt(b, ",\"source\":%s", s->opts.source);
+    if (s->engine)
+        sl_buf_fmt(b,
+                   ",\"loading_s\":{\"convert\":%.3f,\"map\":%.3f,"
+                   "\"calibrate\":%.3f,\"all\":%.3f}",
+                   s->info.convert_s, s->info.map_s, s->info.calibrate_s,
+                   s->info.load_s);
+}
+
 void sl_simple_info(struct sl_server *s, struct sl_exchange *x)
 {
     struct sl_buf *b = &s->scratch;
@@ -135,6 +148,7 @@ void sl_simple_info(struct sl_server *s, struct sl_exchange *x)
         sl_json_put_float(b, d.repetition_penalty);
     }
     sl_buf_byte(b, '}');
+    put_source(b, s);
     if (s->engine)
         put_drafters(b, s->engine);
     sl_buf_str(b, ",\"parsers\":{\"reasoning\":\"qwen3\",\"tools\":");

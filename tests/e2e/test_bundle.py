@@ -158,7 +158,8 @@ def served_bundle():
             if "sluice: ready" in log:
                 break
         check("512 tokens of context" in log, log)
-        for phase in ("resolve", "plan", "download", "install"):
+        for phase in ("resolve", "plan", "verify", "download", "install",
+                      "convert"):
             check(f"sluice: {phase}: " in log, log)
         import http.client
         c = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
@@ -174,6 +175,19 @@ def served_bundle():
         c.request("GET", "/v1/models")
         names = [m["id"] for m in json.loads(c.getresponse().read())["data"]]
         check(names == ["t/demo", "tiny"], names)
+        # GET / says what exactly it is, and what starting took.
+        c.request("GET", "/", headers={"Accept": "application/json"})
+        i = json.loads(c.getresponse().read())
+        check(i["source"]["bundle"] == {
+            "name": "demo-bundle", "repo": "t/demo-bundle", "profile": "plain",
+            "revision": BUNDLE.sha(),
+            "digest": sha256(BUNDLE.files["serve_bundle.json"])}, i)
+        check(i["source"]["weights"] == {"repo": WEIGHTS.name,
+                                         "revision": WEIGHTS.sha()}, i)
+        check(set(i["source"]["fetching_s"]) == {
+            "resolve", "plan", "verify", "download", "install"} and
+            set(i["loading_s"]) == {"convert", "map", "calibrate", "all"} and
+            0 <= i["loading_s"]["map"] <= i["loading_s"]["all"], i)
         p.send_signal(signal.SIGTERM)
         check(p.wait(60) == 0, p.stderr.read())
 
@@ -245,6 +259,26 @@ def what_this_machine_cannot_do():
 
 def engine(**more):
     return {"name": "sluice", "min_version": "0.0.1", **more}
+
+
+@test
+def printed():
+    """serve --print: what it would be, without the weights."""
+    with Home() as h:
+        r = h.run("serve", "t/demo-bundle", "--print", "--profile", "plain",
+                  "--max-num-seqs", "3", "--api-key", "hush",
+                  SLUICE_PORT="99")
+        check(r.rc == 0 and "hush" not in r.out + r.err, r)
+        d = sha256(BUNDLE.files["serve_bundle.json"])
+        for line in ("--max-num-seqs 3  (command line)",
+                     "--speculate off  (profile)", "--port 99  (environment)",
+                     "--max-model-len 512  (profile)", "--api-key (hidden)",
+                     f"manifest {d}), profile plain",
+                     f"weights {WEIGHTS.name}@{WEIGHTS.sha()}"):
+            check(line in r.out, (line, r))
+        check(not (h.snapshot(WEIGHTS) / "model.safetensors").exists(), r)
+        r = h.run("serve", str(DEMO), "--print")
+        check(r.rc == 0 and r.out.startswith(f"model {DEMO}\n"), r)
 
 
 @test
