@@ -106,7 +106,7 @@ enum sl_opt_type {
       "all",                                                                   \
       "The highest instruction set that may be used; ref is the portable C "   \
       "code. The answer is the same, to the bit.")                             \
-    X(MAX_MODEL_LEN, COUNT, SL_OPT_V_ENGINE, "max-model-len", "-c --ctx-size", \
+    X(MAX_MODEL_LEN, COUNT, SL_OPT_V_ENGINE | SL_VERB_BENCH, "max-model-len", "-c --ctx-size", \
       "N", 0, 1 << 24, "0",                                                    \
       "Tokens of one sequence, prompt and answer together; 0 is what the "     \
       "model was made for.")                                                   \
@@ -164,7 +164,7 @@ enum sl_opt_type {
       0, 0, "auto",                                                            \
       "Which drafter: the fastest as measured, the model's own head, what "    \
       "followed in the text before, a block drafter, or none.")                \
-    X(DRAFT_MODEL, TEXT, SL_OPT_V_ENGINE, "draft-model", "", "DIR", 0, 0, "",  \
+    X(DRAFT_MODEL, TEXT, SL_OPT_V_ENGINE | SL_VERB_BENCH, "draft-model", "", "DIR", 0, 0, "",  \
       "A block drafter (DFlash) made for this model; without it drafter/ in "  \
       "the model's folder is used when it is there.")                          \
     X(DRAFT_DEPTH, CHOICE, SL_OPT_V_ENGINE, "draft-depth", "",                 \
@@ -210,7 +210,7 @@ enum sl_opt_type {
       "override-generation-config", "", "JSON", 0, 0, "",                      \
       "Values of sampling that replace the model's own where a request is "    \
       "silent, as in {\"temperature\": 0.6, \"top_k\": 20}.")                  \
-    X(TEMPERATURE, FLOAT, SL_VERB_RUN, "temperature", "--temp", "X", 0, 2,     \
+    X(TEMPERATURE, FLOAT, SL_VERB_RUN | SL_VERB_BENCH, "temperature", "--temp", "X", 0, 2,     \
       "the model's",                                                           \
       "How far to flatten the distribution; 0 takes the most likely token.")   \
     X(TOP_P, FLOAT, SL_VERB_RUN, "top-p", "", "X", 1e-9, 1, "the model's",     \
@@ -229,7 +229,7 @@ enum sl_opt_type {
       "negative ones.")                                                        \
     X(SEED, INT, SL_VERB_RUN | SL_VERB_BENCH, "seed", "-s", "N", 0, (double)INT64_MAX,         \
       "random", "The same seed gives the same text, on any machine.")          \
-    X(MAX_TOKENS, COUNT, SL_VERB_RUN | SL_VERB_EVAL, "max-tokens", "-n --n-predict", "N", 0,  \
+    X(MAX_TOKENS, COUNT, SL_VERB_RUN | SL_VERB_EVAL | SL_VERB_BENCH, "max-tokens", "-n --n-predict", "N", 0,  \
       1 << 24, "0",                                                            \
       "Tokens of the answer; 0 is as many as the context holds.")              \
     X(AGAINST, TEXT, SL_VERB_EVAL, "against", "", "MODEL", 0, 0, "",           \
@@ -308,6 +308,10 @@ enum sl_opt_type {
       "sent one after the other; the report says for each how much was read "  \
       "and how much had to be. 'messages' is a whole history, 'add' what "     \
       "comes behind the last answer; 'conversation' tells several apart.")     \
+    X(SYNTHETIC_ACCEPTANCE, FLOAT, SL_VERB_BENCH, "synthetic-acceptance", "",  \
+      "X", 0, 1, "",                                                           \
+      "Of bench speculate: an oracle drafts in the place of the drafters, "    \
+      "right with chance X, after they did their work.")                       \
     X(SHAPE, TEXT, SL_VERB_BENCH, "shape", "", "NAME", 0, 0, "",               \
       "The dimensions of a published model, such as qwen3.5-0.8b, with "       \
       "--load-format dummy.")                                                  \

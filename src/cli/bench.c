@@ -4,6 +4,7 @@
  * every table stand clock and temperature where the system tells them.
  */
 #include "cli/bench_serve.h"
+#include "cli/bench_speculate.h"
 #include "cli/ready.h"
 #include "cli/verb.h"
 
@@ -20,9 +21,8 @@
 
 /* ------------------------------------------------------------------ printing */
 
-/* The table or the object, which are both ended. */
-static int print(const struct sl_opts *o, struct sl_buf *text, json_t *j,
-                 struct sl_err *err)
+int sl_cli_bench_print(const struct sl_opts *o, struct sl_buf *text, json_t *j,
+                       struct sl_err *err)
 {
     struct sl_machine_now now;
 
@@ -64,7 +64,7 @@ static int roofline(const struct sl_opts *o, struct sl_err *err)
                r.n_core, r.read_one * 1e-9, r.read_all * 1e-9,
                r.int8_one * 1e-9, r.int8_all * 1e-9, r.isa, r.fp32_one * 1e-9,
                r.fp32_all * 1e-9);
-    return print(o, &b,
+    return sl_cli_bench_print(o, &b,
                  json_pack("{s:i, s:s, s:[f,f], s:[f,f], s:[f,f]}", "cores",
                            (int)r.n_core, "isa", r.isa, "read_gbs",
                            r.read_one * 1e-9, r.read_all * 1e-9, "int8_gmacs",
@@ -144,7 +144,7 @@ static int report_forward(const struct sl_opts *o, const char *what,
         row_text(&b, &rows[i], rows[0].s, info);
         json_array_append_new(list, row_json(&rows[i], rows[0].s, info));
     }
-    return print(o, &b,
+    return sl_cli_bench_print(o, &b,
                  json_pack("{s:s, s:I, s:i, s:s, s:i, s:i, s:f, s:o}", "model",
                            what, "weight_bytes",
                            (json_int_t)info->weight_bytes, "threads",
@@ -245,7 +245,7 @@ static int kernels(const struct sl_opts *o, struct sl_err *err)
                             r->probe * 1e-9));
     }
     if (!rc)
-        return print(o, &b, json_pack("{s:o}", "kernels", list), err);
+        return sl_cli_bench_print(o, &b, json_pack("{s:o}", "kernels", list), err);
     sl_buf_deinit(&b);
     json_decref(list);
     return rc;
@@ -275,40 +275,65 @@ static int load(const struct sl_opts *o, struct sl_err *err)
     sl_buf_fmt(&b, "%s: %.2f GB in %.2f s, %.2f GB/s\n", name_of(o),
                (double)info.weight_bytes * 1e-9, s,
                (double)info.weight_bytes / s * 1e-9);
-    return print(o, &b,
+    return sl_cli_bench_print(o, &b,
                  json_pack("{s:s, s:I, s:f, s:f}", "model", name_of(o),
                            "bytes", (json_int_t)info.weight_bytes, "seconds", s, "gbs",
                            (double)info.weight_bytes / s * 1e-9),
                  err);
 }
 
-enum { ROOFLINE = 1, FORWARD = 2, KERNELS = 4, LOAD = 8, SERVE = 16,
-       REPLAY = 32 };
+/* ----------------------------------------------------------------- speculate */
+
+static int speculate(const struct sl_opts *o, struct sl_err *err)
+{
+    struct sl_forward_opts f = {0};
+    char dir[SL_CLI_PATH];
+    int rc = find_model(dir, &f, o, err);
+
+    return rc ? rc
+              : sl_cli_bench_speculate(o, f.shape ? f.shape : name_of(o),
+                                       f.shape ? NULL : dir, err);
+}
+
+enum {
+    ROOFLINE = 1,
+    FORWARD = 2,
+    KERNELS = 4,
+    LOAD = 8,
+    SERVE = 16,
+    REPLAY = 32,
+    SPECULATE = 64
+};
 
 static const struct sl_cli_use uses[] = {
-    {SL_OPT_MODEL, FORWARD | LOAD},
-    {SL_OPT_THREADS, ROOFLINE | FORWARD | KERNELS | LOAD},
-    {SL_OPT_PIN, ROOFLINE | FORWARD | KERNELS | LOAD},
-    {SL_OPT_CPU_MASK, ROOFLINE | FORWARD | KERNELS | LOAD},
-    {SL_OPT_KV_DTYPE, FORWARD},
-    {SL_OPT_DTYPE, FORWARD | LOAD},
-    {SL_OPT_LOAD_FORMAT, FORWARD | LOAD},
-    {SL_OPT_SHAPE, FORWARD | LOAD},
+    {SL_OPT_MODEL, FORWARD | LOAD | SPECULATE},
+    {SL_OPT_THREADS, ROOFLINE | FORWARD | KERNELS | LOAD | SPECULATE},
+    {SL_OPT_PIN, ROOFLINE | FORWARD | KERNELS | LOAD | SPECULATE},
+    {SL_OPT_CPU_MASK, ROOFLINE | FORWARD | KERNELS | LOAD | SPECULATE},
+    {SL_OPT_KV_DTYPE, FORWARD | SPECULATE},
+    {SL_OPT_DTYPE, FORWARD | LOAD | SPECULATE},
+    {SL_OPT_LOAD_FORMAT, FORWARD | LOAD | SPECULATE},
+    {SL_OPT_SHAPE, FORWARD | LOAD | SPECULATE},
     {SL_OPT_ROWS, FORWARD},
     {SL_OPT_DEPTH, FORWARD},
-    {SL_OPT_SAMPLES, FORWARD},
-    {SL_OPT_SEED, SERVE | REPLAY},
+    {SL_OPT_SAMPLES, FORWARD | SPECULATE},
+    {SL_OPT_SEED, SERVE | REPLAY | SPECULATE},
     {SL_OPT_HOST, SERVE | REPLAY},
     {SL_OPT_PORT, SERVE | REPLAY},
     {SL_OPT_API_KEY, SERVE | REPLAY},
     {SL_OPT_SERVED_MODEL_NAME, SERVE | REPLAY},
     {SL_OPT_BACKEND, SERVE},
-    {SL_OPT_NUM_PROMPTS, SERVE},
+    {SL_OPT_NUM_PROMPTS, SERVE | SPECULATE},
     {SL_OPT_REQUEST_RATE, SERVE},
     {SL_OPT_MAX_CONCURRENCY, SERVE},
     {SL_OPT_RANDOM_INPUT_LEN, SERVE},
     {SL_OPT_RANDOM_OUTPUT_LEN, SERVE | REPLAY},
-    {SL_OPT_DATASET_PATH, SERVE},
+    {SL_OPT_SYNTHETIC_ACCEPTANCE, SPECULATE},
+    {SL_OPT_MAX_TOKENS, SPECULATE},
+    {SL_OPT_TEMPERATURE, SPECULATE},
+    {SL_OPT_DRAFT_MODEL, SPECULATE},
+    {SL_OPT_MAX_MODEL_LEN, SPECULATE},
+    {SL_OPT_DATASET_PATH, SERVE | SPECULATE},
     {SL_OPT_REPLAY, REPLAY},
 };
 
@@ -322,6 +347,7 @@ int sl_cli_bench(const struct sl_opts *o, struct sl_err *err)
                 {"forward", forward, FORWARD},
                 {"kernels", kernels, KERNELS},
                 {"load", load, LOAD},
+                {"speculate", speculate, SPECULATE},
                 {"serve", sl_cli_bench_serve, SERVE}};
     const char *name = o->n_arg ? o->arg[0] : "";
     int rc;
@@ -340,6 +366,6 @@ int sl_cli_bench(const struct sl_opts *o, struct sl_err *err)
     }
     return sl_fail(err, SL_EARG,
                    "'%.100s' is nothing that can be measured; say 'roofline', "
-                   "'forward', 'kernels', 'load' or 'serve'",
+                   "'forward', 'kernels', 'load', 'speculate' or 'serve'",
                    name);
 }

@@ -69,4 +69,62 @@ int sl_bench_kernels(struct sl_bench_kernel out[SL_BENCH_KERNELS],
                      uint32_t *n, const struct sl_engine_opts *o,
                      struct sl_err *err);
 
+/* ------------------------------------------------------------- speculation */
+
+/* One way of drafting, over all prompts. */
+struct sl_bench_way {
+    const char *drafter; /* "plain", "mtp", "ngram", "dflash", "auto" */
+    uint32_t depth;      /* 0: none, or decided in every round */
+    double tok_s;        /* tokens/s behind the first of each answer; median */
+    double speedup;      /* against plain in the same round; median */
+    double tokens;       /* of a round */
+    double break_even;   /* tokens of a round with which it would be as fast as
+                            plain */
+    double beside;       /* part of the time that is neither step nor drafter */
+    double accept[16];   /* part of the rounds that kept so many drafts and one */
+    uint32_t n_accept;
+};
+
+/* What a rule of acceptance gives on recorded pairs of a target's distribution
+ * and a draft. */
+struct sl_bench_rule {
+    const char *drafter, *rule;
+    uint32_t depth, n_pair;
+    double tokens, tok_s, speedup;
+    double tv; /* mean distance in total variation of a judged draft */
+};
+
+#define SL_BENCH_WAYS 12
+#define SL_BENCH_RULES 9
+
+struct sl_bench_speculation {
+    struct sl_bench_way way[SL_BENCH_WAYS];
+    struct sl_bench_rule rule[SL_BENCH_RULES];
+    uint32_t n_way, n_rule;
+    /* argmax of E / T of the measured tables and acceptances: with whom, how
+     * deep, and its rate; and the rate of auto, both without what is beside. */
+    const char *best;
+    uint32_t best_depth;
+    double ceiling, reached;
+    uint32_t n_thread;
+    const char *isa;
+};
+
+struct sl_speculation_opts {
+    const struct sl_engine_opts *engine;
+    const char *shape; /* or NULL: */
+    const char *dir;
+    const char *const *messages; /* [n_prompt] JSON, as in sl_gen_opts; with a
+                                    shape, or without a tokenizer, unused */
+    uint32_t n_prompt, n_sample, max_tokens;
+    uint64_t seed;
+    double temperature; /* of what is timed; pairs are recorded at 1 */
+    double synthetic;   /* chance of each draft to be right: an oracle's, at the
+                           cost of the real drafter; below 0: real drafts */
+};
+
+int sl_bench_speculate(struct sl_bench_speculation *out,
+                       const struct sl_speculation_opts *o,
+                       struct sl_err *err);
+
 #endif

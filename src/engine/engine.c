@@ -15,6 +15,7 @@
 #include "engine/gen.h"
 #include "engine/schedule.h"
 #include "model/packing.h"
+#include "model/shape.h"
 
 #define DEFAULT_SEQS 32    /* as llama-server and vLLM users expect */
 #define DRAFT_LOGITS 32    /* rows of logits for drafts, of all sequences */
@@ -500,7 +501,7 @@ static int check_opts(const struct sl_engine_opts *o, const char *path,
                        "--prefix-cache-dir-gib limits the folder of "
                        "--prefix-cache-dir, which is not given; give it, or "
                        "remove the limit");
-    if (sl_file_kind(path) == SL_FILE_NONE)
+    if (path && sl_file_kind(path) == SL_FILE_NONE)
         return sl_fail(err, SL_ENOTFOUND,
                        "there is no model at '%s'; give the folder of a "
                        "checkpoint or a GGUF file",
@@ -723,17 +724,53 @@ static int load_model(struct sl_engine *e, struct sl_source **src,
     return rc;
 }
 
-static int load(struct sl_engine *e, const char *path, struct sl_err *err)
+static int load_files(struct sl_engine *e, const char *path,
+                      struct sl_err *err)
 {
     uint64_t t0;
     struct sl_source *src = NULL;
-    char drafter[PATH_CAP];
     int rc = sl_source_open(&src, path, err);
 
-    sl_kern_init(&e->kern, e->opts.cpu_mask);
     if (!rc)
         rc = load_model(e, &src, err);
     sl_source_close(&src);
+    return rc;
+}
+
+/* Random weights of a published shape. */
+static int load_shape(struct sl_engine *e, struct sl_err *err)
+{
+    struct sl_load_opts lo = {.dummy = true,
+                              .plan = sl_engine_plan(e->opts.weights),
+                              .progress = e->opts.progress,
+                              .progress_ctx = e->opts.progress_ctx};
+    struct sl_conf *c = NULL;
+    int rc = sl_mem_alloc(&c, 1, sizeof(*c), "a shape", err);
+
+    e->turn_id = -1;
+    if (!rc)
+        rc = sl_shape_get(c, e->shape, err);
+    if (!rc)
+        rc = read_defaults(&e->defaults, NULL, err);
+    if (!rc)
+        rc = sl_pool_open(&e->pool, e->opts.n_thread, e->opts.pin, err);
+    lo.pool = e->pool;
+    lo.shape = c;
+    if (!rc) {
+        c->n_mtp = 1;
+        rc = sl_weights_open(&e->weights, e->shape, &lo, err);
+    }
+    sl_mem_free(c);
+    return rc;
+}
+
+static int load(struct sl_engine *e, const char *path, struct sl_err *err)
+{
+    char drafter[PATH_CAP];
+    int rc;
+
+    sl_kern_init(&e->kern, e->opts.cpu_mask);
+    rc = e->shape ? load_shape(e, err) : load_files(e, path, err);
     if (!rc)
         e->n_vocab = e->weights->conf.vocab;
     if (!rc && e->tok)
@@ -760,18 +797,20 @@ static int load(struct sl_engine *e, const char *path, struct sl_err *err)
     return rc;
 }
 
-int sl_engine_open(struct sl_engine **out, const char *path,
-                   const struct sl_engine_opts *opts, struct sl_err *err)
+static int open_engine(struct sl_engine **out, const char *path,
+                       const char *shape, const struct sl_engine_opts *opts,
+                       struct sl_err *err)
 {
     struct sl_engine *e = NULL;
     uint64_t t0 = sl_clock_ns();
-    int rc = check_opts(opts, path, err);
+    int rc = check_opts(opts, shape ? NULL : path, err);
 
     if (!rc)
         rc = sl_mem_alloc(&e, 1, sizeof(*e), "the engine", err);
     if (rc)
         return sl_wrap(err, rc, "opening '%s'", path);
     e->opts = *opts;
+    e->shape = shape;
     sl_mutex_init(&e->mu, SL_RANK_ENGINE);
     sl_mutex_init(&e->encoder_mu, SL_RANK_ENCODER);
     sl_cond_init(&e->work);
@@ -787,6 +826,18 @@ int sl_engine_open(struct sl_engine **out, const char *path,
     else
         *out = e;
     return sl_wrap(err, rc, "opening '%s'", path);
+}
+
+int sl_engine_open(struct sl_engine **out, const char *path,
+                   const struct sl_engine_opts *opts, struct sl_err *err)
+{
+    return open_engine(out, path, NULL, opts, err);
+}
+
+int sl_engine_open_shape(struct sl_engine **out, const char *shape,
+                         const struct sl_engine_opts *opts, struct sl_err *err)
+{
+    return open_engine(out, shape, shape, opts, err);
 }
 
 void sl_engine_close(struct sl_engine **pe)

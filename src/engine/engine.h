@@ -9,6 +9,7 @@
 #define SL_ENGINE_ENGINE_H
 
 #include "base/thread.h"
+#include "engine/record.h"
 #include "engine/shape.h"
 #include "engine/spec_log.h"
 #include "engine/speculate.h"
@@ -48,6 +49,7 @@ struct sl_engine {
     uint32_t n_keep;  /* prefixes that the cache holds at most */
     int32_t turn_id;  /* the token that begins a turn of a chat; -1: none */
     double load_s, convert_s, map_s, calibrate_s;
+    const char *shape; /* while it opens: in the place of a model's files */
     uint8_t weights_id[SL_SHA256]; /* of the weights, for what is kept on disk */
     bool has_weights_id;
 
@@ -96,6 +98,8 @@ struct sl_engine {
     struct sl_accept_opts accept;
     struct sl_speculate spec;
     struct sl_spec_log spec_log;
+    struct sl_record *record; /* NULL: nobody measures; and with it, perhaps */
+    struct sl_oracle *oracle;
     double draft_s, round_s; /* the drafters behind the newest step; and a step
                                 with the drafters before it */
     struct sl_bid *bid; /* [max_num_seqs] */
@@ -128,6 +132,12 @@ struct sl_gen *sl_gen_list_pop(struct sl_gen_list *l); /* NULL when empty */
 /* What the public face calls a plan, and the type of stored keys and values. */
 enum sl_dtype_plan sl_engine_plan(enum sl_weight_plan p);
 enum sl_dtype sl_engine_kv_dtype(enum sl_kv_type t);
+
+/* An engine with random weights of a published shape (model/shape.h), with an MTP
+ * head and without a tokenizer; otherwise as sl_engine_open. */
+int sl_engine_open_shape(struct sl_engine **out, const char *shape,
+                         const struct sl_engine_opts *opts,
+                         struct sl_err *err);
 
 /* Run one step over the running generations (engine/step.c). */
 void sl_engine_step(struct sl_engine *e);

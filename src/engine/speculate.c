@@ -91,9 +91,8 @@ void sl_guess_init(struct sl_guess *g, const struct sl_speculate *s)
 
 /* ---------------------------------------------------------------- deciding */
 
-/* Seconds of the passes of a drafter for drafts of depth k of n sequences. */
-static double passes_s(const struct sl_speculate *s, enum sl_by by, uint32_t k,
-                       uint32_t n)
+double sl_speculate_passes_s(const struct sl_speculate *s, enum sl_by by,
+                             uint32_t k, uint32_t n)
 {
     switch (by) {
     case SL_BY_MTP: /* one pass per depth */
@@ -132,7 +131,7 @@ static double best_rate(const struct batch *b, enum sl_by by,
     double best = 0, tokens = 1, chain = 1;
 
     for (uint32_t k = 1; k <= most; k++) {
-        double time = (step_s(b, b->n * k) + passes_s(b->s, by, k, b->n)) /
+        double time = (step_s(b, b->n * k) + sl_speculate_passes_s(b->s, by, k, b->n)) /
                       b->n;
 
         chain *= sure ? 1 : chance_of(o, k - 1);
@@ -218,12 +217,12 @@ static double all_passes_s(const struct batch *b, const struct sl_bid *bid)
             n += bid[i].by == SL_BY_MTP && bid[i].depth >= k;
         if (n == 0)
             break;
-        s += passes_s(b->s, SL_BY_MTP, 1, n);
+        s += sl_speculate_passes_s(b->s, SL_BY_MTP, 1, n);
     }
     n = 0;
     for (uint32_t i = 0; i < b->n; i++)
         n += bid[i].by == SL_BY_FLASH && bid[i].depth > 0;
-    return s + (n ? passes_s(b->s, SL_BY_FLASH, 1, n) : 0);
+    return s + (n ? sl_speculate_passes_s(b->s, SL_BY_FLASH, 1, n) : 0);
 }
 
 /* How many drafts of all sequences together give the best rate; 0 when that is
@@ -283,7 +282,7 @@ static void probe(const struct batch *b, struct sl_bid *bid,
             who = by;
     cost_s = step_s(b, 1) - step_s(b, 0);
     s->next_probe += who == SL_BY_NONE;
-    if (who == SL_BY_NONE || s->credit_s < cost_s + passes_s(s, who, 1, 1))
+    if (who == SL_BY_NONE || s->credit_s < cost_s + sl_speculate_passes_s(s, who, 1, 1))
         return;
     s->next_probe++;
     s->last_probe[who] = s->n_plan;
@@ -307,7 +306,7 @@ static uint32_t told_depth(const struct sl_speculate *s, uint32_t n)
 static double rate_at(const struct batch *b, enum sl_by by,
                       const struct sl_odds *o, uint32_t k)
 {
-    double time = step_s(b, b->n * k) + passes_s(b->s, by, k, b->n);
+    double time = step_s(b, b->n * k) + sl_speculate_passes_s(b->s, by, k, b->n);
     double tokens = 1, chain = 1;
 
     for (uint32_t i = 0; i < k; i++)

@@ -86,6 +86,10 @@ void sl_guess_init(struct sl_guess *g, const struct sl_speculate *s);
 /* Does the user say how much, instead of measured times? */
 bool sl_speculate_is_told(const struct sl_speculate *s);
 
+/* Seconds of the passes of a drafter for drafts of depth k of n sequences. */
+double sl_speculate_passes_s(const struct sl_speculate *s, enum sl_by by,
+                             uint32_t k, uint32_t n);
+
 /* Decide for n sequences that draw in steps with n_other rows besides: the most
  * tokens per second of the whole batch. `step` is the table of steps; context
  * as in cost.h, for one row of each. At most max_draft drafts in all. */

@@ -338,6 +338,9 @@ static void draw_rows(struct sl_engine *e, struct sl_gen *g, struct sl_part *p,
     struct sl_draw d;
     double tv = 0;
 
+    if (e->record)
+        sl_record_pairs(e->record, e->sampler, &g->sample, g->hist, logits,
+                        e->weights->conf.vocab, g->draft, p->tent, g->n_known);
     for (uint32_t k = 0; k <= p->tent; k++) {
         int rc = draw_one(e, g, &d, logits + (size_t)k * e->weights->conf.vocab,
                           err);
@@ -352,6 +355,8 @@ static void draw_rows(struct sl_engine *e, struct sl_gen *g, struct sl_part *p,
     p->n_kept = p->firm + right;
     sl_speculate_learn(&e->spec, &g->guess, g->odds, p->tent, right);
     sl_engine_count_round(e, g->by, p->tent, right);
+    if (e->record && p->firm == 1) /* no prompt in it */
+        sl_record_round(e->record, p->tent, right, e->round_s);
     e->now.tv += tv;
     e->now.n_judged += n_judged;
     sl_lock(&g->mu);

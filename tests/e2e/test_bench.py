@@ -4,9 +4,12 @@ tested."""
 import json
 import os
 import sys
+import tempfile
 
 sys.path.insert(0, os.path.dirname(__file__))
 from e2e import Run, check, done, test  # noqa: E402
+
+TMP = tempfile.TemporaryDirectory()
 
 
 def bench(*args):
@@ -75,6 +78,59 @@ def refusals():
              "dummy")):
         r = Run("bench", *args)
         check(r.rc == 2 and want in r.err and r.out == "", r)
+
+
+@test
+def speculate():
+    """Counts are checked, times are not."""
+    small = ("--samples", "1", "--max-tokens", "24", "--num-prompts", "2",
+             "--threads", "1")
+    j = bench("speculate", "demo", *small)
+    ways = {(w["drafter"], w["depth"]): w for w in j["ways"]}
+    check(("plain", 0) in ways and ("auto", 0) in ways and
+          {d for d, _ in ways} == {"plain", "mtp", "ngram", "dflash", "auto"},
+          ways.keys())
+    check(ways["plain", 0]["tokens_per_round"] == 1 ==
+          ways["plain", 0]["break_even"] == ways["plain", 0]["speedup"], j)
+    for w in j["ways"]:
+        check(1 <= w["tokens_per_round"] <= 1 + max(w["depth"], 15), w)
+        at = w["accept_by_position"]
+        check(len(at) >= w["depth"] and all(0 <= a <= 1 for a in at), w)
+        check(abs(w["ms_per_token"] * w["tokens_per_s"] - 1e3) < 1e-6, w)
+    rules = {(r["drafter"], r["rule"]): r for r in j["rules"]}
+    check(len(rules) == 9, j["rules"])
+    for d in ("mtp", "ngram", "dflash"):
+        exact, len_, rel = (rules[d, r] for r in
+                            ("exact", "lenient 0.7", "relaxed 0.3"))
+        check(exact["mean_tv"] == 0 < exact["pairs"], exact)
+        check(exact["pairs"] == len_["pairs"] == rel["pairs"], rules)
+        check(len_["tokens_per_round"] >= exact["tokens_per_round"] <=
+              rel["tokens_per_round"], rules)
+    # An oracle that is always right keeps all that it drafts, one that is
+    # always wrong nothing.
+    for a, keep in (("1", 1), ("0", 0)):
+        j = bench("speculate", "demo", *small, "--synthetic-acceptance", a)
+        check(j["synthetic"] and not j["rules"], j)
+        for w in j["ways"]:
+            check(w["drafter"] != "ngram" and
+                  all(x == keep for x in w["accept_by_position"]), (a, w))
+    r = Run("bench", "speculate", "demo", *small, "--synthetic-acceptance",
+            "0.5")
+    check("SYNTHETIC" in r.out, r)
+    path = os.path.join(TMP.name, "prompts")
+    for text, word in (("{}\n", "neither text nor"), ("\n", "no prompt")):
+        with open(path, "w") as f:
+            f.write(text)
+        r = Run("bench", "speculate", "demo", "--dataset-path", path)
+        check(r.rc != 0 and word in r.err and not r.out, r)
+    for argv, word in ((("--synthetic-acceptance", "2"), "synthetic"),
+                       (("--max-tokens", "2"), "less than 8"),
+                       (("--samples", "101"), "100"),
+                       (("--synthetic-acceptance", "0.5", "--temperature",
+                         "1"), "greedy"),
+                       (("--rows", "4"), "rows")):
+        r = Run("bench", "speculate", "demo", *argv)
+        check(r.rc == 2 and word in r.err and not r.out, (argv, r))
 
 
 done()

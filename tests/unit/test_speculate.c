@@ -9,6 +9,7 @@
 
 #include "base/num.h"
 #include "engine/ngram.h"
+#include "engine/record.h"
 #include "engine/speculate.h"
 #include "../help/rig.h"
 
@@ -289,6 +290,40 @@ static void test_guard_by_ratio(void **state)
     }
 }
 
+static bool is_near(double a, double b)
+{
+    return a - b < 1e-6 && b - a < 1e-6;
+}
+
+/* One recorded set under every rule, against sums by hand. */
+static void test_record_scores(void **state)
+{
+    struct sl_pair pair[] = {{0.5f, 0.5f, true},
+                             {0.25f, 0.5f, false},
+                             {0.0625f, 0.75f, true}};
+    struct sl_record r = {.n_round = 4, .pair = pair, .n_pair = 3};
+    const struct sl_accept_opts exact = {SL_ACCEPT_EXACT, 1, 0.3f},
+                                half = {SL_ACCEPT_LENIENT, 0.5f, 0.3f},
+                                one = {SL_ACCEPT_LENIENT, 1, 0.3f},
+                                relaxed = {SL_ACCEPT_RELAXED, 1, 0.5f};
+    double tokens, tv;
+
+    (void)state;
+    /* Two of four rounds had drafts. */
+    sl_record_score(&tokens, &tv, &r, &exact);
+    assert_true(is_near(tokens, 1 + (0.5 + 0.125 + 0.0625) / 4));
+    assert_true(is_near(tv, 0));
+    sl_record_score(&tokens, &tv, &r, &one);
+    assert_true(is_near(tokens, 1 + (0.5 + 0.125 + 0.0625) / 4));
+    assert_true(is_near(tv, 0));
+    sl_record_score(&tokens, &tv, &r, &half);
+    assert_true(is_near(tokens, 1 + (0.70710678 + 0.70710678 * 0.5 + 0.25) / 4));
+    assert_true(is_near(tv, (0.20710678 + 0.70710678 * 0.25 + 0.1875) / 2.70710678));
+    sl_record_score(&tokens, &tv, &r, &relaxed);
+    assert_true(is_near(tokens, 1 + (1 + 1 + 0.0625) / 4));
+    assert_true(is_near(tv, (0.5 + 0.75) / 3));
+}
+
 /* ---------------------------------------------------------------- n-grams */
 
 /* What is found was there: draft[0] followed the last `match` tokens before,
@@ -358,6 +393,7 @@ int main(void)
         cmocka_unit_test(test_ladder_is_followed),
         cmocka_unit_test(test_ladder_refusals),
         cmocka_unit_test(test_guard_by_ratio),
+        cmocka_unit_test(test_record_scores),
         cmocka_unit_test(test_ngram_finds_what_was_there),
         cmocka_unit_test(test_ngram_continues_a_loop),
     };

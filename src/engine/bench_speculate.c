@@ -1,0 +1,402 @@
+/* engine/bench_speculate.c - what drafting gains; see bench.h
+ *
+ * One engine with all drafters. Between two generations, while its thread
+ * sleeps, who may draft is changed; so all ways share weights, memory and tables,
+ * and take turns on every prompt. What the controller learned belongs to a way
+ * and is put aside with it.
+ *
+ * With an oracle (oracle.h) the first turn of the plain way is recorded, and the
+ * others replay it.
+ */
+#include "engine/bench.h"
+
+#include "base/mem.h"
+#include "engine/gen.h"
+#include "engine/median.h"
+#include "engine/oracle.h"
+
+#define MAX_SAMPLES 100
+#define MAX_PAIRS (1u << 20)
+#define DUMMY_PROMPT 64 /* ids, without a tokenizer */
+#define LENIENCE 0.7f
+#define RELAX 0.3f
+
+struct way {
+    enum sl_by by; /* NONE: plain; N_BY: all */
+    uint32_t depth;
+    struct sl_speculate spec;
+    struct sl_record record;
+    double s[MAX_SAMPLES]; /* of all prompts */
+    uint64_t n_tok;        /* of one sample */
+    double decode_s;
+};
+
+struct bench {
+    const struct sl_speculation_opts *o;
+    struct sl_engine *e;
+    bool mtp;
+    struct sl_flash *flash; /* the engine's, while it is not to be used */
+    struct sl_oracle oracle;
+    struct way way[SL_BENCH_WAYS];
+    uint32_t n_way;
+    int32_t *ids;   /* [n_prompt][max_tokens] plain answers */
+    uint32_t *n_id; /* [n_prompt] */
+};
+
+static const char *const names[SL_N_BY + 1] = {"plain", "ngram", "mtp",
+                                               "dflash", "auto"};
+
+/* ------------------------------------------------------------- the ways */
+
+static void add_way(struct bench *b, enum sl_by by, uint32_t depth)
+{
+    struct way *w = &b->way[b->n_way++];
+
+    *w = (struct way){.by = by, .depth = depth, .spec = b->e->spec};
+    w->spec.fixed = depth;
+}
+
+static void add_ways(struct bench *b)
+{
+    const struct sl_engine *e = b->e;
+
+    add_way(b, SL_BY_NONE, 0);
+    if (b->mtp) {
+        add_way(b, SL_BY_MTP, 1);
+        add_way(b, SL_BY_MTP, 2);
+        add_way(b, SL_BY_MTP, 3);
+        add_way(b, SL_BY_MTP, 5);
+        add_way(b, SL_BY_MTP, 7);
+    }
+    if (b->o->synthetic < 0)
+        add_way(b, SL_BY_NGRAM, 3);
+    if (b->flash) {
+        add_way(b, SL_BY_FLASH, 3);
+        add_way(b, SL_BY_FLASH, e->flash_conf->block - 1);
+    }
+    add_way(b, SL_N_BY, 0);
+}
+
+/* From now on drafts are made this way. The engine's thread sleeps. */
+static void use(struct bench *b, const struct way *w)
+{
+    struct sl_engine *e = b->e;
+    bool oracle = b->o->synthetic >= 0, all = w->by == SL_N_BY;
+    bool mtp = b->mtp && (all || w->by == SL_BY_MTP);
+    bool flash = b->flash && (all || w->by == SL_BY_FLASH);
+
+    e->drafts = w->by != SL_BY_NONE;
+    e->uses_mtp = mtp;
+    e->flash = flash ? b->flash : NULL;
+    e->drafter[SL_BY_MTP] =
+        !mtp ? NULL : oracle ? &sl_oracle_mtp : &sl_draft_mtp;
+    e->drafter[SL_BY_FLASH] =
+        !flash ? NULL : oracle ? &sl_oracle_flash : &sl_draft_flash;
+    e->drafter[SL_BY_NGRAM] =
+        !oracle && (all || w->by == SL_BY_NGRAM) ? &sl_draft_ngram : NULL;
+    e->spec = w->spec;
+}
+
+/* Wait until the engine's thread has published that it has nothing to do: some
+ * microseconds. */
+static void wait_idle(struct sl_engine *e)
+{
+    struct sl_engine_stats st;
+
+    do
+        sl_engine_stats(e, &st);
+    while (st.n_run > 0);
+}
+
+/* --------------------------------------------------------------- one run */
+
+static void fill_opts(const struct bench *b, struct sl_gen_opts *go,
+                      int32_t *ids, uint32_t i, double temperature)
+{
+    sl_gen_opts_init(go, b->e);
+    go->max_tokens = b->o->max_tokens;
+    go->ignore_eos = true;
+    go->temperature = (float)temperature;
+    go->seed = b->o->seed + i;
+    go->has_seed = true;
+    if (b->e->tok) {
+        go->messages = b->o->messages[i];
+        return;
+    }
+    for (uint32_t k = 0; k < DUMMY_PROMPT; k++)
+        ids[k] = (int32_t)((i * 7919 + k * 104729) % b->e->n_vocab);
+    go->ids = ids;
+    go->n_ids = DUMMY_PROMPT;
+}
+
+/* Answer prompt i; its time behind the first token is added to *s. A plain
+ * answer is kept for the oracle. */
+static int answer(struct bench *b, struct way *w, uint32_t i,
+                  double temperature, double *s, struct sl_err *err)
+{
+    int32_t ids[DUMMY_PROMPT], *out = b->ids + (size_t)i * b->o->max_tokens;
+    struct sl_gen_stats st;
+    struct sl_gen_opts go;
+    struct sl_gen *g = NULL;
+    struct sl_piece p;
+    uint32_t n = 0;
+    int rc;
+
+    b->oracle.ids = out;
+    b->oracle.n = b->n_id[i];
+    fill_opts(b, &go, ids, i, temperature);
+    rc = sl_gen_submit(&g, b->e, &go, err);
+    while (!rc) {
+        rc = sl_gen_next(g, &p, err);
+        if (rc <= 0)
+            break;
+        for (size_t k = 0; w->by == SL_BY_NONE && k < p.n_ids; k++)
+            out[n++] = p.ids[k];
+        rc = 0;
+    }
+    if (w->by == SL_BY_NONE)
+        b->n_id[i] = n;
+    if (!rc) {
+        sl_gen_stats(g, &st);
+        *s += st.decode_s;
+        w->n_tok += st.n_output - 1;
+        w->decode_s += st.decode_s;
+    }
+    sl_gen_close(&g);
+    wait_idle(b->e);
+    return rc;
+}
+
+/* All prompts all ways, in turn. */
+static int sample(struct bench *b, uint32_t k, struct sl_err *err)
+{
+    int rc = 0;
+
+    for (uint32_t i = 0; !rc && i < b->o->n_prompt; i++)
+        for (uint32_t j = 0; !rc && j < b->n_way; j++) {
+            struct way *w = &b->way[j];
+
+            use(b, w);
+            b->e->record = &w->record;
+            rc = answer(b, w, i, b->o->temperature, &w->s[k], err);
+            b->e->record = NULL;
+            w->spec = b->e->spec;
+        }
+    return rc;
+}
+
+/* ---------------------------------------------------------------- results */
+
+static void tell_way(struct sl_bench_way *out, const struct bench *b,
+                     const struct way *w)
+{
+    const struct way *plain = &b->way[0];
+    uint32_t n = b->o->n_sample;
+    double rate[MAX_SAMPLES], ratio[MAX_SAMPLES];
+
+    for (uint32_t k = 0; k < n; k++) {
+        rate[k] = (double)w->n_tok / n / w->s[k];
+        ratio[k] = plain->s[k] / w->s[k];
+    }
+    *out = (struct sl_bench_way){
+        .drafter = names[w->by],
+        .depth = w->depth,
+        .tok_s = sl_median(rate, n),
+        .speedup = sl_median(ratio, n),
+        .tokens = (double)w->record.n_tok / (double)w->record.n_round,
+        .break_even = w->record.round_s / (double)w->record.n_round /
+                      (plain->record.round_s / (double)plain->record.n_round),
+        .beside = 1 - w->record.round_s / w->decode_s,
+        .n_accept = 0};
+    while (out->n_accept < SL_MAX_DRAFT && w->record.seen[out->n_accept] > 0) {
+        uint32_t i = out->n_accept++;
+
+        out->accept[i] =
+            (double)w->record.right[i] / (double)w->record.seen[i];
+    }
+}
+
+/* The best rate of any drafter and depth, from the tables at the end and what
+ * the deepest way of each drafter kept. */
+static void find_ceiling(struct sl_bench_speculation *out,
+                         const struct bench *b)
+{
+    const struct sl_speculate *s = &b->way[b->n_way - 1].spec;
+    uint64_t depth = DUMMY_PROMPT + b->o->max_tokens / 2;
+    double plain_s = sl_cost_predict(&b->e->verify, 1, depth);
+
+    out->best = names[0];
+    out->ceiling = 1 / plain_s;
+    for (uint32_t j = 1; j + 1 < b->n_way; j++) {
+        const struct way *w = &b->way[j];
+        double tokens = 1;
+
+        if (w[1].by == w->by)
+            continue; /* not the deepest */
+        for (uint32_t k = 1; k <= w->depth && w->record.seen[k - 1]; k++) {
+            double n = (double)w->record.n_round;
+            double share = (double)w->record.seen[k - 1] / n, t;
+
+            /* Not every round has a draft: n-grams are not always found. */
+            t = (1 - share) * plain_s +
+                share * (sl_cost_predict(&b->e->verify, k + 1,
+                                         (k + 1) * depth) +
+                         sl_speculate_passes_s(s, w->by, k, 1));
+            tokens += (double)w->record.right[k - 1] / n;
+            if (tokens / t > out->ceiling) {
+                out->ceiling = tokens / t;
+                out->best = names[w->by];
+                out->best_depth = k;
+            }
+        }
+    }
+}
+
+/* Score one recorded set under every rule; a round takes as long as it did. */
+static void score(struct sl_bench_speculation *out, const struct bench *b,
+                  const struct way *w, const struct sl_record *r)
+{
+    static const struct {
+        const char *name;
+        struct sl_accept_opts o;
+    } rule[] = {
+        {"exact", {SL_ACCEPT_EXACT, 1, RELAX}},
+        {"lenient 0.7", {SL_ACCEPT_LENIENT, LENIENCE, RELAX}},
+        {"relaxed 0.3", {SL_ACCEPT_RELAXED, 1, RELAX}},
+    };
+    const struct sl_record *plain = &b->way[0].record;
+    double round_s = w->record.round_s / (double)w->record.n_round;
+    double plain_s = plain->round_s / (double)plain->n_round;
+
+    for (size_t i = 0; i < SL_COUNTOF(rule); i++) {
+        struct sl_bench_rule *x = &out->rule[out->n_rule++];
+
+        *x = (struct sl_bench_rule){.drafter = names[w->by],
+                                    .rule = rule[i].name,
+                                    .depth = w->depth,
+                                    .n_pair = r->n_pair};
+        sl_record_score(&x->tokens, &x->tv, r, &rule[i].o);
+        x->tok_s = x->tokens / round_s;
+        x->speedup = x->tokens / (round_s / plain_s);
+    }
+}
+
+/* Record pairs of the deepest way of each drafter, at temperature 1. */
+static int score_all(struct sl_bench_speculation *out, struct bench *b,
+                     struct sl_err *err)
+{
+    struct sl_record r = {.max_pair = MAX_PAIRS};
+    double s = 0;
+    int rc = sl_mem_alloc(&r.pair, r.max_pair, sizeof(*r.pair), "the pairs",
+                          err);
+
+    if (!rc)
+        rc = sl_mem_alloc(&r.row, b->e->weights->conf.vocab, sizeof(*r.row),
+                          "a row of logits", err);
+    for (uint32_t j = 1; !rc && j + 1 < b->n_way; j++) {
+        struct way w = b->way[j];
+
+        if (b->way[j + 1].by == w.by)
+            continue;
+        r.n_pair = 0;
+        use(b, &w);
+        b->e->record = &r;
+        for (uint32_t i = 0; !rc && i < b->o->n_prompt; i++)
+            rc = answer(b, &w, i, 1, &s, err);
+        b->e->record = NULL;
+        if (!rc)
+            score(out, b, &b->way[j], &r);
+    }
+    sl_mem_free(r.pair);
+    sl_mem_free(r.row);
+    return rc;
+}
+
+static int measure(struct sl_bench_speculation *out, struct bench *b,
+                   struct sl_err *err)
+{
+    const struct way *last = &b->way[b->n_way - 1];
+    int rc = 0;
+
+    for (uint32_t k = 0; !rc && k < b->o->n_sample; k++)
+        rc = sample(b, k, err);
+    if (rc)
+        return rc;
+    for (uint32_t j = 0; j < b->n_way; j++)
+        tell_way(&out->way[out->n_way++], b, &b->way[j]);
+    find_ceiling(out, b);
+    out->reached = (double)last->record.n_tok / last->record.round_s;
+    return b->o->synthetic < 0 ? score_all(out, b, err) : 0;
+}
+
+static int check(const struct sl_speculation_opts *o, struct sl_err *err)
+{
+    if (o->n_sample == 0 || o->n_sample > MAX_SAMPLES)
+        return sl_fail(err, SL_EARG, "--samples is %u; 1 to %d are measured",
+                       o->n_sample, MAX_SAMPLES);
+    if (o->max_tokens < 8)
+        return sl_fail(err, SL_EARG,
+                       "--max-tokens is %u; drafts cannot be measured with "
+                       "less than 8",
+                       o->max_tokens);
+    if (o->synthetic >= 0 && o->temperature > 0)
+        return sl_fail(err, SL_EARG,
+                       "--synthetic-acceptance replays a greedy answer; remove "
+                       "--temperature");
+    return 0;
+}
+
+static int open_bench(struct bench *b, struct sl_err *err)
+{
+    const struct sl_speculation_opts *o = b->o;
+    struct sl_engine_opts eo = *o->engine;
+    int rc;
+
+    eo.prefix_cache = false;
+    eo.max_num_seqs = 1;
+    rc = o->shape ? sl_engine_open_shape(&b->e, o->shape, &eo, err)
+                  : sl_engine_open(&b->e, o->dir, &eo, err);
+    if (!rc)
+        rc = sl_mem_alloc(&b->ids, (size_t)o->n_prompt * o->max_tokens,
+                          sizeof(*b->ids), "the answers", err);
+    if (!rc)
+        rc = sl_mem_alloc(&b->n_id, o->n_prompt, sizeof(*b->n_id),
+                          "the answers", err);
+    if (rc)
+        return rc;
+    b->mtp = b->e->uses_mtp;
+    b->flash = b->e->flash;
+    b->oracle = (struct sl_oracle){.accept = o->synthetic, .random = o->seed};
+    b->e->oracle = &b->oracle;
+    add_ways(b);
+    return 0;
+}
+
+int sl_bench_speculate(struct sl_bench_speculation *out,
+                       const struct sl_speculation_opts *o, struct sl_err *err)
+{
+    struct bench *b = NULL;
+    int rc = check(o, err);
+
+    *out = (struct sl_bench_speculation){.n_way = 0};
+    if (!rc)
+        rc = sl_mem_alloc(&b, 1, sizeof(*b), "the measurement", err);
+    if (rc)
+        return rc;
+    b->o = o;
+    rc = open_bench(b, err);
+    if (!rc)
+        rc = measure(out, b, err);
+    if (b->e) {
+        out->n_thread = sl_pool_n_thread(b->e->pool);
+        out->isa = b->e->kern.isa;
+        /* It closes what it opened. */
+        b->e->flash = b->flash ? b->flash : b->e->flash;
+        b->e->uses_mtp = b->mtp;
+    }
+    sl_engine_close(&b->e);
+    sl_mem_free(b->ids);
+    sl_mem_free(b->n_id);
+    sl_mem_free(b);
+    return rc;
+}
