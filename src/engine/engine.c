@@ -727,7 +727,6 @@ static int load_model(struct sl_engine *e, struct sl_source **src,
 static int load_files(struct sl_engine *e, const char *path,
                       struct sl_err *err)
 {
-    uint64_t t0;
     struct sl_source *src = NULL;
     int rc = sl_source_open(&src, path, err);
 
@@ -767,6 +766,7 @@ static int load_shape(struct sl_engine *e, struct sl_err *err)
 static int load(struct sl_engine *e, const char *path, struct sl_err *err)
 {
     char drafter[PATH_CAP];
+    uint64_t t0;
     int rc;
 
     sl_kern_init(&e->kern, e->opts.cpu_mask);
