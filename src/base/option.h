@@ -77,7 +77,7 @@ enum sl_opt_type {
      SL_VERB_LOGS)
 #define SL_OPT_V_HUB                                                           \
     (SL_VERB_RUN | SL_VERB_INFO | SL_VERB_TOKENIZE | SL_VERB_SERVE |           \
-     SL_VERB_BENCH | SL_OPT_V_STORE)
+     SL_VERB_BENCH | SL_VERB_DOCTOR | SL_OPT_V_STORE)
 #define SL_OPT_V_ALL (SL_OPT_V_JSON | SL_OPT_V_HUB)
 #define SL_OPT_V_NAMED                                                         \
     (SL_VERB_RUN | SL_VERB_INFO | SL_VERB_TOKENIZE | SL_VERB_EVAL |           \
@@ -322,7 +322,8 @@ enum sl_opt_type {
       "Tokens of context that each step looks back at.")                       \
     X(SAMPLES, INT, SL_VERB_BENCH, "samples", "", "N", 1, 10000, "9",          \
       "Rounds; the median is reported.")                                       \
-    X(PROFILE, TEXT, SL_VERB_RUN | SL_VERB_SERVE | SL_VERB_PULL, "profile",    \
+    X(PROFILE, TEXT,                                                           \
+      SL_VERB_RUN | SL_VERB_SERVE | SL_VERB_PULL | SL_VERB_DOCTOR, "profile",  \
       "", "NAME", 0, 0, "",                                                    \
       "Which settings of a bundle to use; without it the bundle's default.")   \
     X(UPDATE, BOOL, SL_VERB_RUN | SL_VERB_SERVE, "update", "", "", 0, 0,       \

@@ -286,6 +286,8 @@ static void keep(struct sl_client_head *h, const char *name, const char *v)
         h->length = number(v);
     } else if (!strcmp(name, "x-linked-size")) {
         h->linked_size = number(v);
+    } else if (!strcmp(name, "date")) {
+        h->date_s = (int64_t)curl_getdate(v, NULL);
     } else if (!strcmp(name, "retry-after")) {
         h->retry_s = sl_client_retry_after(v, (int64_t)time(NULL));
     } else if (!strcmp(name, "ratelimit") && h->retry_s < 0) {
@@ -296,7 +298,10 @@ static void keep(struct sl_client_head *h, const char *name, const char *v)
 static void reset_head(struct sl_job *j)
 {
     j->in =
-        (struct sl_client_head){.length = -1, .linked_size = -1, .retry_s = -1};
+        (struct sl_client_head){.length = -1,
+                                .linked_size = -1,
+                                .retry_s = -1,
+                                .date_s = -1};
     j->text[0] = 0;
 }
 

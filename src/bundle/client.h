@@ -35,6 +35,7 @@ struct sl_client_head {
     int64_t length;                   /* Content-Length */
     int64_t linked_size;              /* X-Linked-Size */
     int64_t retry_s;                  /* Retry-After, or RateLimit's t= */
+    int64_t date_s;                   /* Date, seconds since 1970 */
     bool linked;                      /* the etag is X-Linked-Etag */
 };
 

@@ -381,6 +381,19 @@ int sl_hub_list(struct sl_client *h, struct sl_hub_list *out, const char *repo,
 
 /* ---------------------------------------------------------------- others */
 
+int sl_hub_there(struct sl_client *h, int64_t *date_s, struct sl_err *err)
+{
+    struct sl_job *j = NULL;
+    json_t *out = NULL;
+    int rc = get_json(h, &out, "/api/models?limit=1&full=false",
+                      "the hub", &j, err);
+
+    *date_s = rc ? -1 : j->in.date_s;
+    json_decref(out);
+    sl_mem_free(j);
+    return rc;
+}
+
 int sl_hub_whoami(struct sl_client *h, char out[SL_NAME_REPO + 1],
                   struct sl_err *err)
 {

@@ -58,6 +58,10 @@ int sl_hub_list_add(struct sl_hub_list *l, const char *path, uint64_t size,
                     const char *digest, struct sl_err *err);
 void sl_hub_list_sort(struct sl_hub_list *l);
 
+/* Is the hub there, and what is its time (seconds since 1970, -1 when it does
+ * not say)? A small question that needs no token. */
+int sl_hub_there(struct sl_client *h, int64_t *date_s, struct sl_err *err);
+
 /* The name of the token's owner. */
 int sl_hub_whoami(struct sl_client *h, char out[SL_NAME_REPO + 1],
                   struct sl_err *err);

@@ -141,11 +141,13 @@ static const struct verb verbs[] = {
      "read; any other a packed file, which is mapped as it is (name it "
      "NAME.sluice). With --dtype the weights are quantised on the way. The file "
      "appears when it is whole."},
-    {"doctor", SL_VERB_DOCTOR, sl_cli_doctor, "",
+    {"doctor", SL_VERB_DOCTOR, sl_cli_doctor, "[BUNDLE]",
      "what this machine has, and what to do about what it lacks",
      "Prints one line per check: processor, instruction sets found and used, "
      "cores, memory, huge pages, and the rate at which memory is read, which "
-     "bounds how fast tokens are generated. Takes about a second."},
+     "bounds how fast tokens are generated; then the cache, its locks, the hub, "
+     "whether there is a token, and the clock. With BUNDLE, whether this "
+     "machine has what it requires. Takes a few seconds."},
     {"version", SL_VERB_VERSION, sl_cli_version, "",
      "version, compiler, libraries",
      "Prints the version of Sluice, the compiler and flags it was built with, "

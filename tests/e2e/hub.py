@@ -117,7 +117,8 @@ class Handler(BaseHTTPRequestHandler):
             found = [{"id": r.name, "tags": [], "downloads": 1, "likes": 0,
                       "lastModified": "2026-10-01T00:00:00.000Z"}
                      for r in hub.repos.values()
-                     if urllib.parse.parse_qs(url.query)["search"][0] in r.name]
+                     if urllib.parse.parse_qs(url.query).get("search", [""])[0] in
+                     r.name]
             self.send(200, json.dumps(found).encode())
             return
         if url.path.startswith("/api/models/") and len(parts) >= 7:

@@ -262,6 +262,30 @@ def engine(**more):
 
 
 @test
+def doctor():
+    """Where the cache is, whether locks hold, whether the hub is there."""
+    with Home() as h:
+        h.run("pull", WEIGHTS.name)
+        r = h.run("doctor", "--json", "t/demo-bundle", HF_TOKEN="hush")
+        checks = {c["check"]: c for c in json.loads(r.out)["checks"]}
+        check(r.rc == 0 and "hush" not in r.out + r.err, r)
+        for name, word in (("cache", "hf/hub"), ("locks", "hold"),
+                           ("token", "there is one"), ("hub", "answers"),
+                           ("clock", "agrees"), ("state", "data/sluice"),
+                           ("bundle", "has what it requires")):
+            check(checks[name]["state"] == "ok" and
+                  word in checks[name]["found"], checks[name])
+        r = h.run("doctor", "--offline")
+        check(r.rc == 0 and "not asked: offline" in r.out, r)
+        r = h.run("doctor", HF_ENDPOINT="http://127.0.0.1:1")
+        check(r.rc == 0 and "warn  hub " in r.out, r)
+        check(not list((h.dir / "hf").rglob(".sluice-doctor")), "left behind")
+        bundle("t/many-cores", WEIGHTS, serve={"requires": {"cores": 100000}})
+        r = h.run("doctor", "t/many-cores")
+        check(r.rc == 3 and "needs 100000 cores" in r.out, r)
+
+
+@test
 def printed():
     """serve --print: what it would be, without the weights."""
     with Home() as h:
