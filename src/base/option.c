@@ -206,6 +206,8 @@ static const char *verb_name(enum sl_verb v)
         return "ps";
     case SL_VERB_STOP:
         return "stop";
+    case SL_VERB_PUSH:
+        return "push";
     case SL_VERB_LOGS:
         return "logs";
     }

@@ -50,6 +50,7 @@ enum sl_verb {
     SL_VERB_PS = 1 << 27,
     SL_VERB_STOP = 1 << 28,
     SL_VERB_LOGS = 1 << 29,
+    SL_VERB_PUSH = 1 << 30,
 };
 
 enum sl_opt_type {
@@ -69,12 +70,12 @@ enum sl_opt_type {
     (SL_VERB_RUN | SL_VERB_INFO | SL_VERB_TOKENIZE | SL_VERB_DOCTOR |          \
      SL_VERB_VERSION | SL_VERB_EVAL | SL_VERB_BENCH | SL_VERB_PULL |           \
      SL_VERB_LIST | SL_VERB_PROFILES | SL_VERB_CONVERT | SL_VERB_SEARCH |      \
-     SL_VERB_BUILD | SL_VERB_PS)
+     SL_VERB_BUILD | SL_VERB_PS | SL_VERB_PUSH)
 #define SL_OPT_V_STORE                                                         \
     (SL_VERB_PULL | SL_VERB_LIST | SL_VERB_RM | SL_VERB_GC | SL_VERB_VERIFY |  \
      SL_VERB_PROFILES | SL_VERB_INIT | SL_VERB_BUILD | SL_VERB_SEARCH |        \
      SL_VERB_LOGIN | SL_VERB_LOGOUT | SL_VERB_PS | SL_VERB_STOP |              \
-     SL_VERB_LOGS)
+     SL_VERB_LOGS | SL_VERB_PUSH)
 #define SL_OPT_V_HUB                                                           \
     (SL_VERB_RUN | SL_VERB_INFO | SL_VERB_TOKENIZE | SL_VERB_SERVE |           \
      SL_VERB_BENCH | SL_VERB_DOCTOR | SL_OPT_V_STORE)
@@ -371,7 +372,14 @@ enum sl_opt_type {
     X(PIN_REVISION, BOOL, SL_VERB_PULL, "pin-revision", "", "", 0, 0, "off",   \
       "Keep this version of a bundle: 'serve' asks for no newer one, until "   \
       "--no-pin-revision.")                                                    \
-    X(DRY_RUN, BOOL, SL_VERB_PULL | SL_VERB_RM | SL_VERB_GC, "dry-run", "", "", 0, 0, "off",             \
+    X(PUBLIC, BOOL, SL_VERB_PUSH, "public", "", "", 0, 0, "off",               \
+      "Everybody may see a repository that is made; one that is there stays "  \
+      "as it is.")                                                             \
+    X(BRANCH, TEXT, SL_VERB_PUSH, "branch", "", "NAME", 0, 0, "main",          \
+      "The branch that gets the commit.")                                      \
+    X(EXPECT_PARENT, TEXT, SL_VERB_PUSH, "expect-parent", "", "REVISION", 0,   \
+      0, "", "Push only when the branch is at this commit.")                   \
+    X(DRY_RUN, BOOL, SL_VERB_PULL | SL_VERB_RM | SL_VERB_GC | SL_VERB_PUSH, "dry-run", "", "", 0, 0, "off",             \
       "Say what would be done, and do nothing.")                               \
     X(OFFLINE, BOOL, SL_OPT_V_HUB, "offline", "", "", 0, 0, "off",             \
       "Open no connection to the hub; use what is on this machine.")           \

@@ -427,8 +427,12 @@ static void set_fields(struct sl_client *h, struct sl_job *j)
         snprintf(from, sizeof(from), "%llu-", (unsigned long long)j->from);
         add_field(j, "Range: bytes=", from);
     }
-    if (j->post)
+    if (j->post) {
         add_field(j, "Content-Type: ", j->post_type);
+        add_field(j, "Accept: ",
+                  strstr(j->post_type, "json") ? j->post_type : "*/*");
+        add_field(j, "Expect:", ""); /* do not wait for a 100 */
+    }
 }
 
 static void set_easy(struct sl_client *h, struct sl_job *j)
@@ -460,8 +464,11 @@ static void set_easy(struct sl_client *h, struct sl_job *j)
     curl_easy_setopt(e, CURLOPT_ERRORBUFFER, j->why);
     curl_easy_setopt(e, CURLOPT_PRIVATE, j);
     if (j->post) {
-        curl_easy_setopt(e, CURLOPT_POSTFIELDSIZE, (long)strlen(j->post));
+        curl_easy_setopt(e, CURLOPT_POSTFIELDSIZE_LARGE,
+                         (curl_off_t)j->post_len);
         curl_easy_setopt(e, CURLOPT_POSTFIELDS, j->post);
+        if (j->put)
+            curl_easy_setopt(e, CURLOPT_CUSTOMREQUEST, "PUT");
     }
 }
 
@@ -498,8 +505,9 @@ static int begin(struct sl_client *h, struct sl_job *j, struct sl_err *err)
         j->state = ENDED;
     if (rc)
         return rc < 0 ? rc : 0;
-    n = snprintf(j->url, sizeof(j->url), "%s%s", h->o.places->endpoint,
-                 j->path);
+    n = *j->to ? snprintf(j->url, sizeof(j->url), "%s", j->to)
+               : snprintf(j->url, sizeof(j->url), "%s%s",
+                          h->o.places->endpoint, j->path);
     if (n < 0 || (size_t)n >= sizeof(j->url))
         return sl_fail(err, SL_EARG, "%s: the address is too long", j->what);
     j->hops = 0;
@@ -763,7 +771,7 @@ static int plain_head(struct sl_job *j, struct sl_err *err)
 int sl_client_get(struct sl_client *h, struct sl_job *job, struct sl_buf *out,
                   struct sl_err *err)
 {
-    job->metadata = true;
+    job->metadata = !job->patient;
     job->ctx = out;
     job->start = new_body;
     job->head = plain_head;

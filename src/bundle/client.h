@@ -50,8 +50,13 @@ enum {
 struct sl_job {
     const char *path; /* behind the endpoint, encoded; begins with '/' */
     const char *what; /* in messages: "t/plain: config.json" */
+    char to[SL_CLIENT_URL]; /* instead of path: a whole address, judged by
+                               sl_client_follow; or "" */
     const char *post; /* a body makes it a POST; else NULL */
+    size_t post_len;  /* bytes */
     const char *post_type;
+    bool put;      /* PUT instead */
+    bool patient;  /* sl_client_get: not limited in time as a whole */
     uint64_t from; /* the first byte that is wanted; start may set it */
     bool metadata; /* small: limited in time as a whole */
     void *ctx;

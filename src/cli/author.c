@@ -1,10 +1,11 @@
-/* cli/author.c - sluice init, sluice build: making a bundle */
+/* cli/author.c - sluice init, build, push: making and publishing a bundle */
 #include "cli/ready.h"
 #include "cli/verb.h"
 
 #include "base/num.h"
 #include "base/term.h"
 #include "bundle/build.h"
+#include "bundle/push.h"
 #include "sluice/sluice.h"
 
 extern char **environ;
@@ -104,4 +105,61 @@ int sl_cli_build(const struct sl_opts *o, struct sl_err *err)
         rc = sl_out_str(bo.out, err) ? SL_EIO : sl_out_str("\n", err);
     sl_manifest_deinit(&m);
     return rc;
+}
+
+static void on_file(void *ctx, const char *path, const char *how)
+{
+    (void)ctx;
+    sl_note("sluice: %s %s\n", how, path);
+}
+
+static void on_note(void *ctx, const char *text)
+{
+    (void)ctx;
+    sl_note("sluice: %s\n", text);
+}
+
+int sl_cli_push(const struct sl_opts *o, struct sl_err *err)
+{
+    const char *branch = o->value[SL_OPT_BRANCH].s;
+    struct sl_client_opts co = {.agent = "sluice/" SL_VERSION,
+                                .note = on_note};
+    struct sl_push_opts po = {.branch = branch ? branch : "main",
+                              .parent = o->value[SL_OPT_EXPECT_PARENT].s,
+                              .is_public = o->value[SL_OPT_PUBLIC].i,
+                              .dry_run = o->value[SL_OPT_DRY_RUN].i,
+                              .file = on_file};
+    struct sl_push_result result;
+    struct sl_places places;
+    int rc = o->n_arg == 2
+                 ? 0
+                 : sl_fail(err, SL_EARG,
+                           "say which built folder, and the repository as "
+                           "ORG/NAME");
+
+    if (!rc)
+        rc = sl_cli_places(&places, o, err);
+    if (rc)
+        return rc;
+    po.dir = o->arg[0];
+    po.repo = o->arg[1];
+    co.places = &places;
+    rc = sl_client_open(&po.client, &co, err);
+    if (!rc)
+        rc = sl_push(&result, &po, err);
+    sl_client_close(&po.client);
+    if (rc)
+        return rc;
+    if (result.n_sent + result.n_removed == 0)
+        sl_note("sluice: '%s' has all of it already\n", po.repo);
+    if (po.dry_run)
+        return 0;
+    if (o->value[SL_OPT_JSON].i)
+        return sl_cli_print_json(
+            json_pack("{s:s, s:s, s:I, s:I}", "repo", po.repo, "revision",
+                      result.sha, "sent", (json_int_t)result.n_sent, "removed",
+                      (json_int_t)result.n_removed),
+            err);
+    rc = sl_out_str(result.sha, err);
+    return rc ? rc : sl_out_str("\n", err);
 }

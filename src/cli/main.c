@@ -105,6 +105,12 @@ static const struct verb verbs[] = {
      "file with its digest, and writes the result beside DIR, with "
      "serve_bundle.json. The same inputs and the same SOURCE_DATE_EPOCH give "
      "the same bytes."},
+    {"push", SL_VERB_PUSH, sl_cli_push, "DIR ORG/NAME",
+     "publish a built bundle",
+     "Sends what 'sluice build' wrote to a repository of the hub, as one "
+     "commit: only files that changed, and what the bundle no longer has is "
+     "removed. A repository that is not there is made, and is private. Prints "
+     "the new revision."},
     {"info", SL_VERB_INFO, sl_cli_info, "MODEL",
      "what a model is, and what it takes",
      "Prints the architecture, the dimensions, the number of parameters, the "

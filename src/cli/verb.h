@@ -14,7 +14,7 @@ typedef int sl_verb_fn(const struct sl_opts *o, struct sl_err *err);
 sl_verb_fn sl_cli_run, sl_cli_info, sl_cli_tokenize, sl_cli_doctor,
     sl_cli_version, sl_cli_eval, sl_cli_serve, sl_cli_bench, sl_cli_pull,
     sl_cli_list, sl_cli_rm, sl_cli_gc, sl_cli_verify, sl_cli_profiles,
-    sl_cli_init, sl_cli_build, sl_cli_search, sl_cli_login, sl_cli_logout,
+    sl_cli_init, sl_cli_build, sl_cli_push, sl_cli_search, sl_cli_login, sl_cli_logout,
     sl_cli_ps, sl_cli_stop, sl_cli_logs,
     sl_cli_convert;
 

@@ -8,6 +8,7 @@ the program under test needs no switch.
     hub.add(Repo("t/plain", {"config.json": b"..."}))
     run(..., env=hub.env(folder))
 """
+import base64
 import functools
 import hashlib
 import json
@@ -102,6 +103,81 @@ class Handler(BaseHTTPRequestHandler):
             self.storage(hub, url)
         else:
             self.front(hub, url)
+
+    # ------------------------------------------------------------ pushing
+
+    def do_PUT(self):
+        """An object for the storage."""
+        hub = self.server.hub
+        data = self.rfile.read(int(self.headers["Content-Length"]))
+        with hub.mu:
+            hub.log.append((self.server.role, "PUT", self.path,
+                            dict(self.headers)))
+            if "Authorization" in self.headers:
+                hub.leaks.append(self.path)
+            hub.objects[sha256(data)] = data
+        self.send(200)
+
+    def do_POST(self):
+        hub = self.server.hub
+        data = self.rfile.read(int(self.headers["Content-Length"]))
+        path = urllib.parse.urlsplit(self.path).path
+        with hub.mu:
+            hub.log.append((self.server.role, "POST", self.path,
+                            dict(self.headers)))
+        if self.headers.get("Authorization") != "Bearer good":
+            return self.refuse(403, "", "the token may not write")
+        if path == "/api/repos/create":
+            j = json.loads(data)
+            name = f"{j['organization']}/{j['name']}"
+            if name in hub.repos:
+                return self.refuse(409)
+            hub.add(Repo(name, {".gitattributes": b"* text\n"},
+                         private=j["private"]))
+            return self.send(200, b'{"url": "x"}')
+        if path.endswith(".git/info/lfs/objects/batch"):
+            objects = []
+            for o in json.loads(data)["objects"]:
+                if o["oid"] not in hub.objects:
+                    o["actions"] = {
+                        "upload": {"href": f"{hub.store_url}/lfs/{o['oid']}"},
+                        "verify": {"href": f"{hub.url}/lfs/verify"}}
+                objects.append(o)
+            return self.send(200, json.dumps({"objects": objects}).encode())
+        if path == "/lfs/verify":
+            there = json.loads(data)["oid"] in hub.objects
+            return self.send(200) if there else self.refuse(422)
+        parts = path.split("/")
+        repo = hub.repos.get("/".join(parts[3:5]))
+        if repo is None:
+            return self.refuse(404, "RepoNotFound")
+        if parts[5] == "preupload":
+            files = [{"path": f["path"], "shouldIgnore": False,
+                      "uploadMode": "lfs" if f["size"] > LFS_BYTES
+                      else "regular"} for f in json.loads(data)["files"]]
+            for f in json.loads(data)["files"]:
+                assert base64.b64decode(f["sample"]) is not None
+            return self.send(200, json.dumps({"files": files}).encode())
+        self.commit(hub, repo, [json.loads(s) for s in data.splitlines()])
+
+    def commit(self, hub, repo, lines):
+        head, files = lines[0]["value"], dict(repo.files)
+        if repo.fault == "moves":  # somebody else was faster
+            repo.fault = ""
+            repo.change("other.txt", b"theirs")
+        if head["parentCommit"] != repo.sha():
+            return self.refuse(412, "", "the branch has moved")
+        for line in lines[1:]:
+            v = line["value"]
+            if line["key"] == "file":
+                files[v["path"]] = base64.b64decode(v["content"])
+            elif line["key"] == "lfsFile":
+                files[v["path"]] = hub.objects[v["oid"]]
+            else:
+                del files[v["path"]]
+        repo.old[repo.sha()] = dict(repo.files)
+        repo.files = files
+        self.send(200, json.dumps({"commitOid": repo.sha()}).encode())
 
     # ------------------------------------------------------------ the hub
 
@@ -347,6 +423,7 @@ class Server(ThreadingHTTPServer):
 class Hub:
     def __init__(self):
         self.repos, self.log, self.leaks, self.served = {}, [], [], 0
+        self.objects = {}  # of git-lfs, by digest
         self.mu = threading.Lock()
         self.release = threading.Event()
         self.servers = []

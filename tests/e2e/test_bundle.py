@@ -845,6 +845,67 @@ def authored():
 
 
 @test
+def pushed():
+    """build, push, pull: the same bundle; one commit; nobody's work is lost."""
+    with Home() as h:
+        d = h.dir / "mine"
+        h.run("init", str(d), "--model", "t/demo-weights")
+        (d / "README.md").write_text("# mine\n")
+        (d / "log.txt").write_bytes(b"x" * (LFS_BYTES + 1))
+        check(h.run("build", str(d)).rc == 0, "build")
+        out = str(d) + "-built"
+        r = h.run("push", out, "t/pushed")
+        check(r.rc == 4 and "needs a token" in r.err, r)
+        r = h.run("push", out, "t/pushed", HF_TOKEN="bad")
+        check(r.rc == 4 and "may not write" in r.err, r)
+        r = h.run("push", str(d), "t/pushed", HF_TOKEN="good")
+        check(r.rc == 2 and "it was not built" in r.err, r)
+        r = h.run("push", out, "t/pushed", "--dry-run", HF_TOKEN="good")
+        check(r.rc == 0 and r.err.count("send ") == 3 and
+              "t/pushed" not in HUB.repos, r)
+        r = h.run("push", out, "t/pushed", HF_TOKEN="good")
+        check(r.rc == 0, r)
+        repo = HUB.repos["t/pushed"]
+        first = repo.sha()
+        check(r.out == first + "\n" and repo.kw["private"], r)
+        check(set(repo.files) == {".gitattributes", "README.md", "log.txt",
+                                  "serve_bundle.json"}, repo.files.keys())
+        puts = [a for a in HUB.log if a[1] == "PUT"]
+        check(len(puts) == 1, "one object, once")
+        r = h.run("run", "t/pushed", *ASK)
+        check(r.rc == 0 and r.out == WANT, r)
+        # Again: nothing to do.
+        r = h.run("push", out, "t/pushed", HF_TOKEN="good")
+        check(r.rc == 0 and r.out == first + "\n" and
+              "has all of it already" in r.err, r)
+        # One file changes, one goes.
+        (d / "README.md").write_text("# MINE\n")
+        (d / "log.txt").unlink()
+        check(h.run("build", str(d)).rc == 0, "build")
+        r = h.run("push", out, "t/pushed", "--expect-parent", "9" * 40,
+                  HF_TOKEN="good")
+        check(r.rc == 8 and f"is at commit {first[:12]}" in r.err and
+              repo.sha() == first, r)
+        repo.fault = "moves"
+        r = h.run("push", out, "t/pushed", HF_TOKEN="good")
+        check(r.rc == 8 and "has moved" in r.err and
+              repo.files["other.txt"] == b"theirs", r)
+        r = h.run("push", out, "t/pushed", "--json", HF_TOKEN="good")
+        j = json.loads(r.out)
+        check((j["sent"], j["removed"]) == (2, 2) and
+              repo.sha() == j["revision"] and
+              repo.files["README.md"] == b"# MINE\n" and
+              "log.txt" not in repo.files, (r, repo.files.keys()))
+        check([a[2] for a in HUB.log if a[1] == "POST"].count(
+            "/api/models/t/pushed/commit/main") == 3, "one commit each")
+        # What is not as it was built, or has yet to be built.
+        pathlib.Path(out, "README.md").write_text("# Mine\n")
+        r = h.run("push", out, "t/pushed", HF_TOKEN="good")
+        check(r.rc == 5 and "was changed" in r.err, r)
+        check(not HUB.leaks, HUB.leaks)
+
+
+@test
 def instances():
     """serve --detach, ps, logs, stop: by name, and bounded."""
     with Home() as h:
