@@ -262,6 +262,8 @@ struct sl_gen_opts {
     int32_t priority; /* of those that wait the lowest starts first; of those
                          that run the highest gives way first */
     bool no_cache;       /* read the whole prompt, whatever is known of it */
+    bool forks; /* others with the same prompt come right behind it: they share
+                   it to its last token but one */
     uint64_t cache_salt; /* prompts of different salts share nothing */
 
     enum sl_shape_kind shape;

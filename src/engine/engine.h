@@ -154,6 +154,10 @@ bool sl_restore_waits(struct sl_engine *e, const struct sl_gen *g);
 bool sl_restore_start(struct sl_engine *e, struct sl_gen *g);
 void sl_restore_finish(struct sl_engine *e);
 
+/* Is somebody reading what g begins with, so that g should wait for it
+ * (engine/share.c)? */
+bool sl_share_waits(const struct sl_engine *e, const struct sl_gen *g);
+
 /* The log-probabilities of the prompt's rows in the step that was run, for
  * those that want them (engine/score.c). Overwrites the step's logits. False
  * when there were none. */

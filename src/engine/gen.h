@@ -50,7 +50,7 @@ struct sl_gen {
     int32_t *allowed;            /* copies of what `sample` points to */
     struct sl_bad_word *bad;
     struct sl_ids bad_ids;
-    bool include_stop, no_cache;
+    bool include_stop, no_cache, forks;
     struct sl_ids close; /* what ends reasoning that takes too long; empty: it
                             may */
     int32_t think_id, think_end_id;

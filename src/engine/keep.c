@@ -10,6 +10,9 @@
  * states evenly. Long stretches without turns are cut too, at a distance that
  * costs the reading nothing.
  *
+ * A prompt that is known to have others like it (forks) is kept up to its last
+ * token but one: the last is read by each, for its logits.
+ *
  * A state close behind another is worth little by the measure of
  * state/prefix.c, so it is the first to go when others need the place.
  */
@@ -41,7 +44,7 @@ int sl_keep_plan(struct sl_gen *g, struct sl_err *err)
     even = g->n_prompt / places;
     spacing = (uint32_t)sl_max(SL_KV_PAGE, even);
     late = turns_after(g, 0);
-    rc = sl_mem_alloc(&g->cut, g->n_prompt / spacing + 3, sizeof(*g->cut),
+    rc = sl_mem_alloc(&g->cut, g->n_prompt / spacing + 4, sizeof(*g->cut),
                       "the cuts of a prompt", err);
     for (uint32_t i = 1; !rc && i < g->n_prompt; i++) {
         bool turn = g->tok[i] == g->e->turn_id;
@@ -53,5 +56,7 @@ int sl_keep_plan(struct sl_gen *g, struct sl_err *err)
             last = i;
         }
     }
+    if (!rc && g->forks && g->n_prompt > 1 && last != g->n_prompt - 1)
+        g->cut[g->n_cut++] = g->n_prompt - 1;
     return rc;
 }

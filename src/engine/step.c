@@ -78,18 +78,23 @@ static void run(struct sl_engine *e, struct sl_gen *g)
     e->run[i] = g;
 }
 
-/* Start the first waiting generation; false when it has to wait longer. */
-static bool admit(struct sl_engine *e, struct sl_gen *g)
+enum admission { FULL, LATER, ADMITTED };
+
+/* Start a waiting generation. FULL: nobody behind it can start either. */
+static enum admission admit(struct sl_engine *e, struct sl_gen *g)
 {
-    if (e->n_run == e->opts.max_num_seqs || sl_restore_waits(e, g) ||
-        open_seq(e, g))
-        return false;
+    if (e->n_run == e->opts.max_num_seqs || sl_restore_waits(e, g))
+        return FULL;
+    if (sl_share_waits(e, g))
+        return LATER;
+    if (open_seq(e, g))
+        return FULL;
     if (!has_room(e, g)) {
         sl_seq_close(&g->seq);
-        return false;
+        return FULL;
     }
     if (sl_restore_start(e, g))
-        return false;
+        return FULL;
     sl_prefix_count(e->prefix, g->seq);
     run(e, g);
     sl_lock(&g->mu);
@@ -99,13 +104,27 @@ static bool admit(struct sl_engine *e, struct sl_gen *g)
         sl_guess_init(&g->guess, &e->spec);
     }
     sl_unlock(&g->mu);
-    return true;
+    return ADMITTED;
 }
 
 static void admit_waiting(struct sl_engine *e)
 {
-    while (e->waiting.head && admit(e, e->waiting.head))
-        sl_gen_list_pop(&e->waiting);
+    struct sl_gen_list later = {0};
+    enum admission how;
+
+    while (e->waiting.head && (how = admit(e, e->waiting.head)) != FULL) {
+        struct sl_gen *g = sl_gen_list_pop(&e->waiting);
+
+        if (how == LATER)
+            sl_gen_list_push(&later, g);
+    }
+    if (!later.head)
+        return;
+    /* They keep their places. */
+    later.tail->next = e->waiting.head;
+    e->waiting.head = later.head;
+    if (!e->waiting.tail)
+        e->waiting.tail = later.tail;
 }
 
 /* Take generation i out of the running ones, keeping their order. */

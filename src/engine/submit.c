@@ -406,6 +406,7 @@ int sl_gen_submit(struct sl_gen **out, struct sl_engine *e,
     g->wake_ctx = o->wake_ctx;
     g->include_stop = o->include_stop;
     g->no_cache = o->no_cache;
+    g->forks = o->forks;
     g->salt = o->cache_salt;
     g->priority = o->priority;
     g->stop_text = g->stop_id = -1;

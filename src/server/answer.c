@@ -41,17 +41,30 @@ static void put_common(struct sl_buf *b, const struct sl_task *t,
     sl_json_put_str(b, t->s->opts.name[0], strlen(t->s->opts.name[0]));
 }
 
+/* Tokens of a prompt that were known before: choices that follow the first one
+ * know all of it, which says nothing. */
+static uint32_t n_cached(const struct sl_task *t, uint32_t prompt)
+{
+    uint32_t least = UINT32_MAX;
+
+    for (uint32_t i = 0; i < t->n_choice; i++)
+        if (t->choice[i].prompt == prompt)
+            least = (uint32_t)sl_min(least, t->choice[i].n_cached);
+    return least == UINT32_MAX ? 0 : least;
+}
+
 static void put_usage(struct sl_buf *b, const struct sl_task *t)
 {
     uint64_t n_prompt = 0, n_out = 0, cached = 0, reason = 0;
     uint64_t n_draft = 0, n_accept = 0;
     struct sl_gen_stats st;
 
-    for (uint32_t i = 0; i < t->n_prompt; i++)
+    for (uint32_t i = 0; i < t->n_prompt; i++) {
         n_prompt += t->prompt[i].n;
+        cached += n_cached(t, i);
+    }
     for (uint32_t i = 0; i < t->n_choice; i++) {
         n_out += t->choice[i].n_out;
-        cached += t->choice[i].n_cached;
         reason += t->choice[i].n_reason;
         if (!t->choice[i].gen)
             continue;

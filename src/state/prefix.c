@@ -142,6 +142,14 @@ int sl_prefix_take(struct sl_prefix *p, struct sl_seq **out,
     return sl_seq_open(out, p->mem, err);
 }
 
+uint32_t sl_prefix_known(struct sl_prefix *p, const int32_t *tok, uint32_t n,
+                         uint64_t salt)
+{
+    const struct entry *e = n > 0 ? find(p, tok, n - 1, salt) : NULL;
+
+    return e ? e->seq->n_tok : 0;
+}
+
 void sl_prefix_count(struct sl_prefix *p, const struct sl_seq *q)
 {
     p->stats.n_hit += q->n_tok > 0;

@@ -51,6 +51,10 @@ int sl_prefix_take(struct sl_prefix *p, struct sl_seq **out,
                    const int32_t *tok, uint32_t n, uint64_t salt,
                    struct sl_err *err);
 
+/* How many of tok[0..n) it would have read. */
+uint32_t sl_prefix_known(struct sl_prefix *p, const int32_t *tok, uint32_t n,
+                         uint64_t salt);
+
 /* `q` was taken and is used: a hit, or a miss when it is empty. */
 void sl_prefix_count(struct sl_prefix *p, const struct sl_seq *q);
 

@@ -71,6 +71,22 @@ def without_a_cache_all_is_read():
 
 
 @test
+def choices_are_read_once():
+    ids = [300 + 7 * i % 500 for i in range(400)]
+    name = 'vllm:prompt_tokens_by_source_total{model_name="demo",engine="0",' \
+           'source="local_compute"}'
+    for n, read in ((1, 400), (4, 400 + 3)):
+        before = WARM.metric(name)
+        ids[0] += 1
+        j = WARM.post("/v1/completions", {"prompt": ids, "n": n, "seed": 1,
+                                          "max_tokens": 3})
+        check(len(j["choices"]) == n, j)
+        check(j["usage"]["prompt_tokens_details"]["cached_tokens"] == 0, j)
+        check(j["usage"]["prompt_tokens"] == 400, j)
+        check(WARM.metric(name) - before == read, (n, j["usage"]))
+
+
+@test
 def recordings_that_are_none():
     for lines, word in (("", "no turn"), ("{}\n", "line 1"),
                         ('{"messages":[],"add":[]}', "line 1"),
