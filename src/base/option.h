@@ -161,7 +161,7 @@ enum sl_opt_type {
       0, 0, "all",                                                             \
       "Who drafts: all requests, none, or greedy ones. A draft is kept if it " \
       "is the token that would have been drawn: the answer is the same.")      \
-    X(DRAFTER, CHOICE, SL_OPT_V_ENGINE, "drafter", "", "auto|mtp|ngram|dflash|none", \
+    X(DRAFTER, CHOICE, SL_OPT_V_ENGINE | SL_VERB_BENCH, "drafter", "", "auto|mtp|ngram|dflash|none", \
       0, 0, "auto",                                                            \
       "Which drafter: the fastest as measured, the model's own head, what "    \
       "followed in the text before, a block drafter, or none.")                \

@@ -127,8 +127,9 @@ static void head_text(struct sl_buf *b, const char *what,
                       const struct sl_speculation_opts *o)
 {
     sl_buf_fmt(b,
-               "%s: %u threads, %s, %u prompts of %u tokens, median of %u\n",
-               what, r->n_thread, r->isa, o->n_prompt, o->max_tokens,
+               "%s: %u threads, %s, %u users, %u prompts, answers of %u tokens, "
+               "median of %u\n",
+               what, r->n_thread, r->isa, o->n_user, o->n_prompt, o->max_tokens,
                o->n_sample);
     if (o->synthetic >= 0)
         sl_buf_fmt(b,
@@ -152,7 +153,8 @@ static int report(const struct sl_opts *o, const char *what,
         way_text(&b, &r->way[i]);
         json_array_append_new(ways, way_json(&r->way[i]));
     }
-    sl_buf_fmt(&b,
+    if (r->reached > 0)
+        sl_buf_fmt(&b,
                "ceiling argmax E/T: %.1f tokens/s with %s %u; the controller "
                "reaches %.1f %%\n",
                r->ceiling, r->best, r->best_depth,
@@ -197,18 +199,30 @@ int sl_cli_bench_speculate(const struct sl_opts *o, const char *what,
         .max_tokens = sl_opts_has(o, SL_OPT_MAX_TOKENS)
                           ? (uint32_t)v[SL_OPT_MAX_TOKENS].i
                           : MAX_TOKENS,
+        .n_user = v[SL_OPT_MAX_CONCURRENCY].i
+                      ? (uint32_t)v[SL_OPT_MAX_CONCURRENCY].i
+                      : 1,
+        .n_random = sl_opts_has(o, SL_OPT_RANDOM_INPUT_LEN)
+                        ? (uint32_t)v[SL_OPT_RANDOM_INPUT_LEN].i
+                        : 0,
         .seed = (uint64_t)v[SL_OPT_SEED].i,
         .temperature =
             sl_opts_has(o, SL_OPT_TEMPERATURE) ? v[SL_OPT_TEMPERATURE].f : 0,
         .synthetic = sl_opts_has(o, SL_OPT_SYNTHETIC_ACCEPTANCE)
                          ? v[SL_OPT_SYNTHETIC_ACCEPTANCE].f
                          : -1};
-    int rc = read_prompts(&p, v[SL_OPT_DATASET_PATH].s,
+    int rc;
+
+    sl_cli_engine_opts(&eo, o);
+    rc = read_prompts(&p, v[SL_OPT_DATASET_PATH].s,
                           (uint32_t)v[SL_OPT_NUM_PROMPTS].i, err);
 
+    /* Without --drafter all ways; with auto the controller against plain. */
+    so.only = SL_DRAFTER_AUTO;
+    if (sl_opts_has(o, SL_OPT_DRAFTER))
+        so.only = eo.drafter == SL_DRAFTER_AUTO ? SL_DRAFTER_NONE : eo.drafter;
     so.messages = (const char *const *)p.messages;
     so.n_prompt = p.n;
-    sl_cli_engine_opts(&eo, o);
     sl_progress_init(&bar, what);
     eo.progress = sl_progress_step;
     eo.progress_ctx = &bar;

@@ -75,7 +75,8 @@ int sl_bench_kernels(struct sl_bench_kernel out[SL_BENCH_KERNELS],
 struct sl_bench_way {
     const char *drafter; /* "plain", "mtp", "ngram", "dflash", "auto" */
     uint32_t depth;      /* 0: none, or decided in every round */
-    double tok_s;        /* tokens/s behind the first of each answer; median */
+    double tok_s;        /* tokens/s behind the first of each answer, or with
+                            several users of all in all; median */
     double speedup;      /* against plain in the same round; median */
     double tokens;       /* of a round */
     double break_even;   /* tokens of a round with which it would be as fast as
@@ -117,6 +118,11 @@ struct sl_speculation_opts {
     const char *const *messages; /* [n_prompt] JSON, as in sl_gen_opts; with a
                                     shape, or without a tokenizer, unused */
     uint32_t n_prompt, n_sample, max_tokens;
+    uint32_t n_user;   /* that ask the same at once, and draw differently */
+    uint32_t n_random; /* ids of a random prompt in the place of messages; 0:
+                          not */
+    enum sl_draft_by only; /* MTP, NGRAM, DFLASH: this drafter and plain; NONE:
+                              plain and the controller; AUTO: all ways */
     uint64_t seed;
     double temperature; /* of what is timed; pairs are recorded at 1 */
     double synthetic;   /* chance of each draft to be right: an oracle's, at the

@@ -10,6 +10,7 @@
  */
 #include "engine/bench.h"
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "engine/gen.h"
 #include "engine/median.h"
@@ -18,6 +19,9 @@
 #define MAX_SAMPLES 100
 #define MAX_PAIRS (1u << 20)
 #define DUMMY_PROMPT 64 /* ids, without a tokenizer */
+#define MAX_PROMPT 4096 /* ids of a random prompt */
+#define MAX_USERS 64
+#define CONTEXT 8192    /* tokens, unless asked for otherwise */
 #define LENIENCE 0.7f
 #define RELAX 0.3f
 
@@ -37,7 +41,7 @@ struct bench {
     bool mtp;
     struct sl_flash *flash; /* the engine's, while it is not to be used */
     struct sl_oracle oracle;
-    struct way way[SL_BENCH_WAYS];
+    struct way way[SL_BENCH_WAYS + 1]; /* and one that is none */
     uint32_t n_way;
     int32_t *ids;   /* [n_prompt][max_tokens] plain answers */
     uint32_t *n_id; /* [n_prompt] */
@@ -56,25 +60,31 @@ static void add_way(struct bench *b, enum sl_by by, uint32_t depth)
     w->spec.fixed = depth;
 }
 
+static bool wants(const struct bench *b, enum sl_draft_by by)
+{
+    return b->o->only == SL_DRAFTER_AUTO || b->o->only == by;
+}
+
 static void add_ways(struct bench *b)
 {
     const struct sl_engine *e = b->e;
 
     add_way(b, SL_BY_NONE, 0);
-    if (b->mtp) {
+    if (b->mtp && wants(b, SL_DRAFTER_MTP)) {
         add_way(b, SL_BY_MTP, 1);
         add_way(b, SL_BY_MTP, 2);
         add_way(b, SL_BY_MTP, 3);
         add_way(b, SL_BY_MTP, 5);
         add_way(b, SL_BY_MTP, 7);
     }
-    if (b->o->synthetic < 0)
+    if (b->o->synthetic < 0 && wants(b, SL_DRAFTER_NGRAM))
         add_way(b, SL_BY_NGRAM, 3);
-    if (b->flash) {
+    if (b->flash && wants(b, SL_DRAFTER_DFLASH)) {
         add_way(b, SL_BY_FLASH, 3);
         add_way(b, SL_BY_FLASH, e->flash_conf->block - 1);
     }
-    add_way(b, SL_N_BY, 0);
+    if (wants(b, SL_DRAFTER_NONE))
+        add_way(b, SL_N_BY, 0);
 }
 
 /* From now on drafts are made this way. The engine's thread sleeps. */
@@ -111,58 +121,87 @@ static void wait_idle(struct sl_engine *e)
 /* --------------------------------------------------------------- one run */
 
 static void fill_opts(const struct bench *b, struct sl_gen_opts *go,
-                      int32_t *ids, uint32_t i, double temperature)
+                      int32_t ids[MAX_PROMPT], uint32_t i, uint32_t user,
+                      double temperature)
 {
+    uint32_t n = b->o->n_random ? b->o->n_random : DUMMY_PROMPT;
+    uint64_t z = b->o->seed + i * 64 + user + 1;
+
     sl_gen_opts_init(go, b->e);
     go->max_tokens = b->o->max_tokens;
     go->ignore_eos = true;
     go->temperature = (float)temperature;
-    go->seed = b->o->seed + i;
+    if (b->o->n_random) { /* as hard as can be */
+        go->top_k = 0;
+        go->top_p = 1;
+    }
+    go->seed = z;
     go->has_seed = true;
-    if (b->e->tok) {
+    if (b->e->tok && !b->o->n_random) {
         go->messages = b->o->messages[i];
         return;
     }
-    for (uint32_t k = 0; k < DUMMY_PROMPT; k++)
-        ids[k] = (int32_t)((i * 7919 + k * 104729) % b->e->n_vocab);
+    for (uint32_t k = 0; k < n; k++) {
+        z = z * 6364136223846793005u + 1442695040888963407u; /* Knuth's MMIX */
+        ids[k] = (int32_t)((z >> 33) % b->e->n_vocab);
+    }
     go->ids = ids;
-    go->n_ids = DUMMY_PROMPT;
+    go->n_ids = n;
 }
 
-/* Answer prompt i; its time behind the first token is added to *s. A plain
- * answer is kept for the oracle. */
+/* Read an answer to its end; its ids go to `out` unless NULL. */
+static int drain(struct sl_gen *g, int32_t *out, uint32_t *n_out,
+                 struct sl_err *err)
+{
+    struct sl_piece p;
+    int rc;
+
+    *n_out = 0;
+    while ((rc = sl_gen_next(g, &p, err)) > 0)
+        for (size_t k = 0; k < p.n_ids; k++) {
+            if (out)
+                out[*n_out] = p.ids[k];
+            ++*n_out;
+        }
+    return rc;
+}
+
+/* All users ask prompt i. What it took is added to *s: of one user behind the
+ * first token. A plain answer is kept for the oracle. */
 static int answer(struct bench *b, struct way *w, uint32_t i,
                   double temperature, double *s, struct sl_err *err)
 {
-    int32_t ids[DUMMY_PROMPT], *out = b->ids + (size_t)i * b->o->max_tokens;
+    int32_t ids[MAX_PROMPT], *out = b->ids + (size_t)i * b->o->max_tokens;
+    bool keep = w->by == SL_BY_NONE && b->o->n_user == 1;
+    struct sl_gen *g[MAX_USERS] = {NULL};
     struct sl_gen_stats st;
     struct sl_gen_opts go;
-    struct sl_gen *g = NULL;
-    struct sl_piece p;
+    uint64_t t0 = sl_clock_ns();
     uint32_t n = 0;
-    int rc;
+    double took = 0;
+    int rc = 0;
 
     b->oracle.ids = out;
     b->oracle.n = b->n_id[i];
-    fill_opts(b, &go, ids, i, temperature);
-    rc = sl_gen_submit(&g, b->e, &go, err);
-    while (!rc) {
-        rc = sl_gen_next(g, &p, err);
-        if (rc <= 0)
-            break;
-        for (size_t k = 0; w->by == SL_BY_NONE && k < p.n_ids; k++)
-            out[n++] = p.ids[k];
-        rc = 0;
+    for (uint32_t u = 0; !rc && u < b->o->n_user; u++) {
+        fill_opts(b, &go, ids, i, u, temperature);
+        rc = sl_gen_submit(&g[u], b->e, &go, err);
     }
-    if (w->by == SL_BY_NONE)
+    for (uint32_t u = 0; u < b->o->n_user; u++) {
+        if (!rc)
+            rc = drain(g[u], keep ? out : NULL, &n, err);
+        if (!rc) {
+            sl_gen_stats(g[u], &st);
+            took = b->o->n_user == 1 ? st.decode_s
+                                     : sl_clock_s(t0, sl_clock_ns());
+            w->n_tok += n - (b->o->n_user == 1);
+        }
+        sl_gen_close(&g[u]);
+    }
+    if (keep)
         b->n_id[i] = n;
-    if (!rc) {
-        sl_gen_stats(g, &st);
-        *s += st.decode_s;
-        w->n_tok += st.n_output - 1;
-        w->decode_s += st.decode_s;
-    }
-    sl_gen_close(&g);
+    *s += took;
+    w->decode_s += took;
     wait_idle(b->e);
     return rc;
 }
@@ -227,11 +266,11 @@ static void find_ceiling(struct sl_bench_speculation *out,
 
     out->best = names[0];
     out->ceiling = 1 / plain_s;
-    for (uint32_t j = 1; j + 1 < b->n_way; j++) {
+    for (uint32_t j = 1; j < b->n_way; j++) {
         const struct way *w = &b->way[j];
         double tokens = 1;
 
-        if (w[1].by == w->by)
+        if (w->by == SL_N_BY || w[1].by == w->by)
             continue; /* not the deepest */
         for (uint32_t k = 1; k <= w->depth && w->record.seen[k - 1]; k++) {
             double n = (double)w->record.n_round;
@@ -293,10 +332,10 @@ static int score_all(struct sl_bench_speculation *out, struct bench *b,
     if (!rc)
         rc = sl_mem_alloc(&r.row, b->e->weights->conf.vocab, sizeof(*r.row),
                           "a row of logits", err);
-    for (uint32_t j = 1; !rc && j + 1 < b->n_way; j++) {
+    for (uint32_t j = 1; !rc && j < b->n_way; j++) {
         struct way w = b->way[j];
 
-        if (b->way[j + 1].by == w.by)
+        if (w.by == SL_N_BY || b->way[j + 1].by == w.by)
             continue;
         r.n_pair = 0;
         use(b, &w);
@@ -325,8 +364,10 @@ static int measure(struct sl_bench_speculation *out, struct bench *b,
     for (uint32_t j = 0; j < b->n_way; j++)
         tell_way(&out->way[out->n_way++], b, &b->way[j]);
     find_ceiling(out, b);
-    out->reached = (double)last->record.n_tok / last->record.round_s;
-    return b->o->synthetic < 0 ? score_all(out, b, err) : 0;
+    if (last->by == SL_N_BY && b->o->n_user == 1)
+        out->reached = (double)last->record.n_tok / last->record.round_s;
+    return b->o->synthetic < 0 && b->o->n_user == 1 ? score_all(out, b, err)
+                                                    : 0;
 }
 
 static int check(const struct sl_speculation_opts *o, struct sl_err *err)
@@ -339,6 +380,15 @@ static int check(const struct sl_speculation_opts *o, struct sl_err *err)
                        "--max-tokens is %u; drafts cannot be measured with "
                        "less than 8",
                        o->max_tokens);
+    if (o->n_user == 0 || o->n_user > MAX_USERS || o->n_random > MAX_PROMPT)
+        return sl_fail(err, SL_EARG,
+                       "%u users with prompts of %u random tokens: 1 to %d, and "
+                       "at most %d tokens, are measured",
+                       o->n_user, o->n_random, MAX_USERS, MAX_PROMPT);
+    if (o->synthetic >= 0 && o->n_user > 1)
+        return sl_fail(err, SL_EARG,
+                       "--synthetic-acceptance replays the answer of one user; "
+                       "remove --max-concurrency");
     if (o->synthetic >= 0 && o->temperature > 0)
         return sl_fail(err, SL_EARG,
                        "--synthetic-acceptance replays a greedy answer; remove "
@@ -353,7 +403,9 @@ static int open_bench(struct bench *b, struct sl_err *err)
     int rc;
 
     eo.prefix_cache = false;
-    eo.max_num_seqs = 1;
+    eo.max_num_seqs = o->n_user;
+    if (eo.max_model_len == 0)
+        eo.max_model_len = CONTEXT;
     rc = o->shape ? sl_engine_open_shape(&b->e, o->shape, &eo, err)
                   : sl_engine_open(&b->e, o->dir, &eo, err);
     if (!rc)

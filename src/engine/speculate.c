@@ -41,23 +41,21 @@
 #define KEEP_GAIN 1.03  /* to change the drafter */
 #define PROBE_SHARE 0.007 /* of all time: below the noise. Chosen. */
 #define MOST_CREDIT 4     /* steps: what can be lost at once. Chosen. */
+#define COULD_AGE 16      /* decisions */
+#define COULD_DEPTH 7     /* drafts that could pay */
 #define GUARD_TOK 256   /* tokens that the guard looks back at */
 #define STOP_TOK 2048   /* tokens without drafts after it stopped them */
 #define MIN_RATIO 0.98
 
-/* The chance of draft k + 1 when those before it were right. What was seldom
- * tried leans on the depth before it: or it would never be, or one mishap would
- * end it for ever. */
-static double chance_of(const struct sl_odds *o, uint32_t k)
+/* The chance of draft k + 1 when those before it were right, where that of draft
+ * k is `before`. What was seldom tried leans on the depth before it: or it would
+ * never be, or one mishap would end it for ever. */
+static double chance_at(const struct sl_odds *o, uint32_t k, double before)
 {
-    double c = o->right[0];
+    double n = o->n_seen[k] < LEAN ? o->n_seen[k] : LEAN;
 
-    for (uint32_t i = 1; i <= k; i++) {
-        double n = o->n_seen[i] < LEAN ? o->n_seen[i] : LEAN;
-
-        c = (n * o->right[i] + (LEAN - n) * FADE * c) / LEAN;
-    }
-    return c;
+    return k == 0 ? o->right[0]
+                  : (n * o->right[k] + (LEAN - n) * FADE * before) / LEAN;
 }
 
 static void odds_init(struct sl_odds *o)
@@ -124,17 +122,19 @@ static double step_s(const struct batch *b, uint32_t n_draft)
 }
 
 /* Tokens per second of the batch at the best depth up to `most`, if all drafted
- * alike; `sure`: if every draft were right. */
+ * alike; without odds: if every draft were right. */
 static double best_rate(const struct batch *b, enum sl_by by,
-                        const struct sl_odds *o, uint32_t most, bool sure)
+                        const struct sl_odds *o, uint32_t most)
 {
-    double best = 0, tokens = 1, chain = 1;
+    double best = 0, tokens = 1, chain = 1, c = 1;
 
     for (uint32_t k = 1; k <= most; k++) {
-        double time = (step_s(b, b->n * k) + sl_speculate_passes_s(b->s, by, k, b->n)) /
-                      b->n;
+        double time =
+            (step_s(b, b->n * k) + sl_speculate_passes_s(b->s, by, k, b->n)) /
+            b->n;
 
-        chain *= sure ? 1 : chance_of(o, k - 1);
+        c = o ? chance_at(o, k - 1, c) : 1;
+        chain *= c;
         tokens += chain;
         if (time > 0 && tokens / time > best)
             best = tokens / time;
@@ -142,18 +142,24 @@ static double best_rate(const struct batch *b, enum sl_by by,
     return best;
 }
 
-/* Could a drafter pay, if every draft were right? As for the first sequence that
- * has any. */
-static bool could_pay(const struct batch *b, const struct sl_bid *bid,
-                      enum sl_by by)
+/* Which drafters would pay if every draft were right? As the tables move slowly
+ * it is asked now and then: being off is to cost nothing. */
+static bool could_pay(const struct batch *b)
 {
-    double plain = b->n / step_s(b, 0);
+    struct sl_speculate *s = b->s;
+    bool any = false;
 
-    for (uint32_t i = 0; i < b->n; i++)
-        if (bid[i].most[by] > 0)
-            return best_rate(b, by, &bid[i].guess->odds[bid[i].odds[by]],
-                             bid[i].most[by], true) > plain * MIN_GAIN;
-    return false;
+    if (s->could_n != b->n || s->n_plan - s->could_plan >= COULD_AGE) {
+        double least = b->n / step_s(b, 0) * MIN_GAIN;
+
+        for (enum sl_by by = SL_BY_NONE + 1; by < SL_N_BY; by++)
+            s->could[by] = best_rate(b, by, NULL, COULD_DEPTH) > least;
+        s->could_n = b->n;
+        s->could_plan = s->n_plan;
+    }
+    for (int by = 0; by < SL_N_BY; by++)
+        any |= s->could[by];
+    return any;
 }
 
 /* Who drafts for one sequence, if anybody does. */
@@ -163,7 +169,7 @@ static void choose(const struct batch *b, struct sl_bid *bid)
 
     for (enum sl_by by = SL_BY_NONE + 1; by < SL_N_BY; by++) {
         const struct sl_odds *o = &bid->guess->odds[bid->odds[by]];
-        double rate = best_rate(b, by, o, bid->most[by], false);
+        double rate = best_rate(b, by, o, bid->most[by]);
 
         if (by == bid->guess->by)
             rate *= KEEP_GAIN;
@@ -174,34 +180,39 @@ static void choose(const struct batch *b, struct sl_bid *bid)
     }
 }
 
-/* The chance that draft number k + 1 of a bid is kept. */
-static double reach(const struct sl_bid *bid, uint32_t k)
+static const struct sl_odds *odds_of(const struct sl_bid *bid)
 {
-    const struct sl_odds *o = &bid->guess->odds[bid->odds[bid->by]];
-    double r = 1;
+    return &bid->guess->odds[bid->odds[bid->by]];
+}
 
-    for (uint32_t i = 0; i <= k; i++)
-        r *= chance_of(o, i);
-    return r;
+/* Back to no draft. */
+static void clear(struct sl_bid *bid, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        bid[i].depth = 0;
+        bid[i].chance = bid[i].reach =
+            bid[i].by == SL_BY_NONE ? 0 : chance_at(odds_of(&bid[i]), 0, 1);
+    }
+}
+
+/* One draft more. */
+static void deepen(struct sl_bid *bid)
+{
+    if (++bid->depth == SL_MAX_DRAFT)
+        return;
+    bid->chance = chance_at(odds_of(bid), bid->depth, bid->chance);
+    bid->reach *= bid->chance;
 }
 
 /* The bid whose next draft is the likeliest to be kept; n when none has one. */
-static uint32_t likeliest(const struct sl_bid *bid, uint32_t n, double *chance)
+static uint32_t likeliest(const struct sl_bid *bid, uint32_t n)
 {
     uint32_t best = n;
 
-    *chance = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        double r;
-
-        if (bid[i].by == SL_BY_NONE || bid[i].depth == bid[i].most[bid[i].by])
-            continue;
-        r = reach(&bid[i], bid[i].depth);
-        if (r > *chance) {
-            *chance = r;
+    for (uint32_t i = 0; i < n; i++)
+        if (bid[i].by != SL_BY_NONE && bid[i].depth < bid[i].most[bid[i].by] &&
+            (best == n || bid[i].reach > bid[best].reach))
             best = i;
-        }
-    }
     return best;
 }
 
@@ -230,18 +241,19 @@ static double all_passes_s(const struct batch *b, const struct sl_bid *bid)
 static uint32_t best_total(const struct batch *b, struct sl_bid *bid,
                            uint32_t max_draft)
 {
-    double plain = b->n / step_s(b, 0), best = plain * MIN_GAIN, chance;
+    double plain = b->n / step_s(b, 0), best = plain * MIN_GAIN;
     double tokens = b->n;
     uint32_t total = 0;
 
+    clear(bid, b->n);
     for (uint32_t m = 1; m <= max_draft; m++) {
-        uint32_t i = likeliest(bid, b->n, &chance);
+        uint32_t i = likeliest(bid, b->n);
         double rate;
 
         if (i == b->n)
             break;
-        bid[i].depth++;
-        tokens += chance;
+        tokens += bid[i].reach;
+        deepen(&bid[i]);
         rate = tokens / (step_s(b, m) + all_passes_s(b, bid));
         if (rate > best) {
             best = rate;
@@ -254,18 +266,14 @@ static uint32_t best_total(const struct batch *b, struct sl_bid *bid,
 /* Hand out `total` drafts in the order in which they were counted. */
 static void deal(struct sl_bid *bid, uint32_t n, uint32_t total)
 {
-    double chance;
-
-    for (uint32_t i = 0; i < n; i++)
-        bid[i].depth = 0;
+    clear(bid, n);
     for (uint32_t m = 0; m < total; m++)
-        bid[likeliest(bid, n, &chance)].depth++;
+        deepen(&bid[likeliest(bid, n)]);
 }
 
 /* Let one sequence that does not draft try the drafter that was not tried for
  * the longest, when there is credit for it. */
-static void probe(const struct batch *b, struct sl_bid *bid,
-                  const bool could[SL_N_BY])
+static void probe(const struct batch *b, struct sl_bid *bid)
 {
     struct sl_speculate *s = b->s;
     uint32_t at = s->next_probe % b->n;
@@ -277,7 +285,7 @@ static void probe(const struct batch *b, struct sl_bid *bid,
         return;
     }
     for (enum sl_by by = SL_BY_NONE + 1; by < SL_N_BY; by++)
-        if (could[by] && bid[at].most[by] > 0 &&
+        if (s->could[by] && bid[at].most[by] > 0 &&
             (who == SL_BY_NONE || s->last_probe[by] < s->last_probe[who]))
             who = by;
     cost_s = step_s(b, 1) - step_s(b, 0);
@@ -307,10 +315,12 @@ static double rate_at(const struct batch *b, enum sl_by by,
                       const struct sl_odds *o, uint32_t k)
 {
     double time = step_s(b, b->n * k) + sl_speculate_passes_s(b->s, by, k, b->n);
-    double tokens = 1, chain = 1;
+    double tokens = 1, chain = 1, c = 1;
 
-    for (uint32_t i = 0; i < k; i++)
-        tokens += chain *= chance_of(o, i);
+    for (uint32_t i = 0; i < k; i++) {
+        c = chance_at(o, i, c);
+        tokens += chain *= c;
+    }
     return tokens / (time > 0 ? time : 1);
 }
 
@@ -340,29 +350,11 @@ static void plan_told(const struct batch *b, struct sl_bid *bid,
     }
 }
 
-/* Who drafts for gain; the number of drafts. */
-static uint32_t plan_gain(const struct batch *b, struct sl_bid *bid,
-                          const bool could[SL_N_BY], uint32_t max_draft)
-{
-    uint32_t total = 0;
-    bool any = false;
-
-    for (int by = 0; by < SL_N_BY; by++)
-        any |= could[by];
-    for (uint32_t i = 0; any && i < b->n; i++)
-        choose(b, &bid[i]);
-    if (any)
-        total = best_total(b, bid, max_draft);
-    deal(bid, b->n, total);
-    return total;
-}
-
 void sl_speculate_plan(struct sl_speculate *s, const struct sl_cost *step,
                        struct sl_bid *bid, uint32_t n, uint32_t n_other,
                        uint64_t n_context, uint32_t max_draft)
 {
     struct batch b = {s, step, n, n_other, n_context};
-    bool could[SL_N_BY] = {false};
     uint32_t total = 0;
 
     if (n == 0)
@@ -378,12 +370,13 @@ void sl_speculate_plan(struct sl_speculate *s, const struct sl_cost *step,
         total = 0;
     } else if (sl_speculate_is_told(s)) {
         plan_told(&b, bid, max_draft);
-    } else {
-        for (enum sl_by by = SL_BY_NONE + 1; by < SL_N_BY; by++)
-            could[by] = could_pay(&b, bid, by);
-        total = plan_gain(&b, bid, could, max_draft);
+    } else if (could_pay(&b)) {
+        for (uint32_t i = 0; i < n; i++)
+            choose(&b, &bid[i]);
+        total = best_total(&b, bid, max_draft);
+        deal(bid, n, total);
         if (total < max_draft)
-            probe(&b, bid, could);
+            probe(&b, bid);
     }
     s->pays = sl_speculate_is_told(s) || total > 0;
     for (uint32_t i = 0; i < n; i++) {

@@ -49,6 +49,7 @@ struct sl_bid {
     enum sl_odds_of odds[SL_N_BY];
     enum sl_by by;
     uint32_t depth;
+    double chance, reach; /* of the draft behind depth: to be right, to be kept */
 };
 
 struct sl_speculate {
@@ -64,6 +65,9 @@ struct sl_speculate {
     uint64_t last_probe[SL_N_BY]; /* and to probe it */
     uint32_t next_probe; /* the sequence whose turn it is */
     bool pays;           /* somebody drafts now because it is faster */
+    bool could[SL_N_BY]; /* so it would be if every draft were right; as of */
+    uint32_t could_n;    /* so many sequences and */
+    uint64_t could_plan; /* this decision */
 
     /* Seconds that may be spent on finding out whether drafting pays: a small
      * share of all time, see speculate.c. */

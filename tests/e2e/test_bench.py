@@ -117,6 +117,14 @@ def speculate():
     r = Run("bench", "speculate", "demo", *small, "--synthetic-acceptance",
             "0.5")
     check("SYNTHETIC" in r.out, r)
+    # The controller against plain: several users, random prompts.
+    j = bench("speculate", "demo", *small, "--drafter", "auto",
+              "--max-concurrency", "3", "--random-input-len", "20",
+              "--temperature", "1.5")
+    check([w["drafter"] for w in j["ways"]] == ["plain", "auto"] and
+          not j["rules"], j)
+    j = bench("speculate", "demo", *small, "--drafter", "mtp")
+    check({w["drafter"] for w in j["ways"]} == {"plain", "mtp"}, j)
     path = os.path.join(TMP.name, "prompts")
     for text, word in (("{}\n", "neither text nor"), ("\n", "no prompt")):
         with open(path, "w") as f:
@@ -126,6 +134,10 @@ def speculate():
     for argv, word in ((("--synthetic-acceptance", "2"), "synthetic"),
                        (("--max-tokens", "2"), "less than 8"),
                        (("--samples", "101"), "100"),
+                       (("--max-concurrency", "65"), "users"),
+                       (("--random-input-len", "5000"), "random"),
+                       (("--synthetic-acceptance", "0.5",
+                         "--max-concurrency", "2"), "one user"),
                        (("--synthetic-acceptance", "0.5", "--temperature",
                          "1"), "greedy"),
                        (("--rows", "4"), "rows")):
