@@ -1,6 +1,7 @@
 /* Kept prefixes change no bit, and keep what the next prompt needs.
  *
- * usage: prop_cache [ROUNDS] [SEED]
+ * usage: prop_cache [ROUNDS] [SEED]; 120 rounds, 1,000 when SL_TEST_FULL is set,
+ * which also makes the long conversations 16k tokens long.
  *
  * First, random conversations that grow, are edited, cut, branched and mixed,
  * several at once and some cancelled, against an engine whose cache has room for
@@ -10,7 +11,9 @@
  *
  * Then the patterns of agents, with room: how many tokens of each prompt were
  * read again, against the least that is possible, which is what follows the
- * longest common beginning with anything seen before.
+ * longest common beginning with anything seen before. Last, conversations of
+ * twenty turns that only add, one alone and eight interleaved: each turn reads
+ * what is new and at most a page, and the last ones say what a cold engine says.
  */
 #include <string.h>
 
@@ -38,6 +41,7 @@ enum {
 
 static char disk[64];
 
+static const char *model = DIR;
 static uint32_t n_pass, n_fail;
 
 static void verdict(bool ok, const char *what, uint32_t round)
@@ -68,7 +72,7 @@ static struct sl_engine *open_engine(uint64_t cache_bytes, uint32_t pool,
     o.prefix_cache_bytes = cache_bytes;
     o.prefix_cache_dir = dir;
     o.prefix_cache_dir_bytes = dir ? DISK : 0;
-    if (sl_engine_open(&e, DIR, &o, &err)) {
+    if (sl_engine_open(&e, model, &o, &err)) {
         printf("FAILED: %s\n", err.msg);
         exit(1);
     }
@@ -364,9 +368,53 @@ static void pattern_part(enum pattern p, const char *name, uint64_t seed)
     sl_engine_close(&e);
 }
 
+/* ------------------------------------------------------ long conversations */
+
+enum { LONG_TURNS = 20, EIGHT = 8, LONG_REPLY = 8, LONGEST = 16384 };
+
+static void long_part(uint32_t n_conv, uint32_t len, uint64_t seed)
+{
+    uint32_t message = len / LONG_TURNS - LONG_REPLY - 2;
+    struct sl_engine *e = open_engine(64 << 20, (n_conv + 1) * (len + PAGE),
+                                      2, len + PAGE, NULL);
+    struct sl_engine *cold = open_engine(0, len + PAGE, 1, len + PAGE, NULL);
+    static int32_t tok[EIGHT][LONGEST];
+    uint32_t n[EIGHT] = {0}, known[EIGHT] = {0};
+
+    for (uint32_t t = 0; t < LONG_TURNS; t++)
+        for (uint32_t c = 0; c < n_conv; c++) {
+            struct answer a, b;
+            struct sl_gen *g;
+
+            tok[c][n[c]++] = TURN;
+            for (uint32_t i = 1; i < message; i++)
+                tok[c][n[c]++] = (int32_t)(8 + below(&seed, VOCAB - 8));
+            tok[c][n[c]++] = TURN; /* the prompt of the generation */
+            tok[c][n[c]++] = 8;
+            g = submit(e, tok[c], n[c], LONG_REPLY, c);
+            collect(&g, &a);
+            verdict(n[c] - a.n_cached <= n[c] - known[c] + PAGE,
+                    "a turn read more than is new and a page", t);
+            verdict(t == 0 || a.n_cached > 0, "a turn read all", t);
+            if (t + 1 == LONG_TURNS && c + 2 >= n_conv) {
+                g = submit(cold, tok[c], n[c], LONG_REPLY, c);
+                collect(&g, &b);
+                verdict(same(&a, &b), "a long answer differs from a cold one",
+                        c);
+            }
+            memcpy(tok[c] + n[c], a.ids, a.n * sizeof(*a.ids));
+            n[c] += a.n;
+            known[c] = n[c];
+        }
+    sl_engine_close(&e);
+    sl_engine_close(&cold);
+}
+
 int main(int argc, char **argv)
 {
-    int64_t rounds = 120, seed = 1;
+    bool full = getenv("SL_TEST_FULL") != NULL;
+    int64_t rounds = full ? 1000 : 120, seed = 1;
+    uint32_t len = full ? LONGEST : 2048;
 
     if ((argc > 1 && sl_num_i64(&rounds, argv[1], strlen(argv[1]), 1, 1 << 30,
                                 "ROUNDS", NULL)) ||
@@ -378,6 +426,10 @@ int main(int argc, char **argv)
     pattern_part(STRIP, "thoughts are stripped", (uint64_t)seed);
     pattern_part(DATE, "the date changes", (uint64_t)seed);
     pattern_part(EDIT, "an edit in the middle", (uint64_t)seed);
+    if (full)
+        model = "models/demo"; /* the others are made for 4,096 tokens */
+    long_part(1, len, (uint64_t)seed);
+    long_part(EIGHT, len, (uint64_t)seed);
     printf("%u passed, %u failed\n", n_pass, n_fail);
     return n_fail != 0;
 }
