@@ -178,6 +178,7 @@ struct sl_prefix_cache_stats {
 
 struct sl_engine_stats {
     uint32_t n_run;                /* generations that run */
+    uint32_t n_deferred; /* that wait for what another one is reading */
     uint64_t kv_used, kv_total;    /* tokens of the pool, those kept included */
     uint32_t n_state, n_state_max; /* recurrent states in use */
     struct sl_prefix_cache_stats prefix;

@@ -406,6 +406,11 @@ static int open_memory(struct sl_engine *e, struct sl_err *err)
     m.n_draft = e->opts.max_num_seqs;
     sl_model_rec_shape(c, e->max_depth, &m.rec);
     e->n_keep = places_to_keep(e, sl_rec_slot_bytes(&m.rec));
+    if (e->opts.prefix_cache && e->n_keep == 0)
+        sl_log(SL_LOG_WARN,
+               "event=prefix_cache why=\"every prompt is read anew: a state of "
+               "%.2f GiB does not fit; raise --prefix-cache-gib\"",
+               (double)sl_rec_slot_bytes(&m.rec) / 0x1p30);
     /* And one that is being read back from the disk. */
     m.n_seq += e->n_keep + (e->opts.prefix_cache_dir != NULL);
     m.n_slot += e->n_keep + (e->opts.prefix_cache_dir != NULL);

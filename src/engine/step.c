@@ -112,11 +112,14 @@ static void admit_waiting(struct sl_engine *e)
     struct sl_gen_list later = {0};
     enum admission how;
 
+    e->now.n_deferred = 0;
     while (e->waiting.head && (how = admit(e, e->waiting.head)) != FULL) {
         struct sl_gen *g = sl_gen_list_pop(&e->waiting);
 
-        if (how == LATER)
+        if (how == LATER) {
             sl_gen_list_push(&later, g);
+            e->now.n_deferred++;
+        }
     }
     if (!later.head)
         return;

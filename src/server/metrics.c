@@ -266,6 +266,7 @@ static void print_engine(struct sl_buf *b, const struct sl_metrics_more *x,
                          const char *labels)
 {
     const struct sl_engine_stats *e = &x->engine;
+    uint32_t deferred = (uint32_t)sl_min(e->n_deferred, x->n_waiting);
 
     one(b, "num_requests_running", "gauge", "Sequences that run.", labels,
         e->n_run);
@@ -275,8 +276,8 @@ static void print_engine(struct sl_buf *b, const struct sl_metrics_more *x,
     sl_buf_fmt(b,
                "vllm:num_requests_waiting_by_reason{%s,reason=\"capacity\"} "
                "%u\nvllm:num_requests_waiting_by_reason{%s,reason="
-               "\"deferred\"} 0\n",
-               labels, x->n_waiting, labels);
+               "\"deferred\"} %u\n",
+               labels, x->n_waiting - deferred, labels, deferred);
     one(b, "kv_cache_usage_perc", "gauge",
         "Part of the KV pool that is in use, 0 to 1.", labels,
         e->kv_total ? (double)e->kv_used / (double)e->kv_total : 0);
