@@ -266,6 +266,7 @@ DIR_BASH := $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 DIR_ZSH := $(DESTDIR)$(PREFIX)/share/zsh/site-functions
 DIR_DEMO := $(DESTDIR)$(PREFIX)/share/sluice/models/demo
 HEADERS := $(notdir $(wildcard include/sluice/*.h))
+DIR_BUNDLE := $(DESTDIR)$(PREFIX)/share/sluice/bundles/demo
 DEMO    := $(notdir $(wildcard models/demo/*.json models/demo/*.safetensors \
            models/demo/*.jinja))
 
@@ -286,15 +287,17 @@ install: all $(OUT)/$(SO) ## DESTDIR= PREFIX=/usr/local
 ifneq ($(DEMO),)
 	$(INSTALL) -d $(DIR_DEMO)
 	$(INSTALL) -m 644 $(addprefix models/demo/,$(DEMO)) $(DIR_DEMO)
+	$(INSTALL) -d $(DIR_BUNDLE)
+	$(INSTALL) -m 644 bundles/demo/bundle.json $(DIR_BUNDLE)
 endif
 
 uninstall: ## removes exactly what install wrote
 	rm -f $(DIR_BIN)/sluice $(DIR_LIB)/libsluice.a \
 	    $(addprefix $(DIR_LIB)/,$(SO) libsluice.so.$(SOVERSION) libsluice.so) \
 	    $(DIR_LIB)/pkgconfig/sluice.pc $(addprefix $(DIR_INC)/,$(HEADERS)) \
-	    $(DIR_BASH)/sluice $(DIR_ZSH)/_sluice \
+	    $(DIR_BUNDLE)/bundle.json $(DIR_BASH)/sluice $(DIR_ZSH)/_sluice \
 	    $(addprefix $(DIR_MAN)/,$(PAGES)) $(addprefix $(DIR_DEMO)/,$(DEMO))
-	-rmdir $(DIR_INC) $(DIR_DEMO) $(dir $(DIR_DEMO)) \
+	-rmdir $(DIR_BUNDLE) $(dir $(DIR_BUNDLE)) $(DIR_INC) $(DIR_DEMO) $(dir $(DIR_DEMO)) \
 	    $(DESTDIR)$(PREFIX)/share/sluice 2>/dev/null
 
 clean: ## remove build/

@@ -284,7 +284,7 @@ static int apply_bundle(struct sl_cli_ready *r, struct sl_opts *o,
         rc = add_capabilities(r, o, err);
     if (!rc)
         rc = add_names(r);
-    if (rc)
+    if (rc || !r->from_hub)
         return rc;
     snprintf(lock, sizeof(lock), "%s.json", r->hub.install.dir);
     return sl_lockfile_take(&r->in_use, lock, SL_LOCK_SHARED, 1000,
@@ -344,9 +344,46 @@ static int get_from_hub(struct sl_cli_ready *r, struct sl_opts *o,
     return rc;
 }
 
+static bool is_demo(const char *name)
+{
+    return !strcmp(name, "demo") && sl_file_kind(name) == SL_FILE_NONE;
+}
+
+/* The bundle of the embedded model lies in bundles/demo beside models/. */
+static int demo_manifest(struct sl_manifest *out, const char *dir,
+                         struct sl_err *err)
+{
+    char path[SL_TREE_PATH];
+    int rc = sl_path_join(path, sizeof(path), dir,
+                          "../../bundles/demo/" SL_MANIFEST_AUTHORED, err);
+
+    return rc ? rc : sl_manifest_load(out, path, SL_FORM_AUTHORED, err);
+}
+
+static int get_demo(struct sl_cli_ready *r, struct sl_opts *o,
+                    enum sl_cli_want want, struct sl_err *err)
+{
+    int rc = sl_cli_folder(r->path, "demo", err);
+
+    if (rc || want != SL_WANT_ALL)
+        return rc;
+    snprintf(r->hub.dir, sizeof(r->hub.dir), "%s", r->path);
+    rc = demo_manifest(&r->hub.manifest, r->path, err);
+    r->hub.has_bundle = !rc;
+    if (!rc)
+        rc = sl_needs_program(&r->hub.manifest, err);
+    if (!rc)
+        rc = apply_bundle(r, o, want, err);
+    /* Its short name comes first. */
+    snprintf(r->names, sizeof(r->names), "demo,%s",
+             rc ? "" : sl_manifest_str(&r->hub.manifest, "model", "id"));
+    return rc;
+}
+
 /* A model that lies here: no variable of the hub matters. */
-static int get_local(struct sl_cli_ready *r, const struct sl_opts *o,
-                     const char *name, struct sl_err *err)
+static int get_local(struct sl_cli_ready *r, struct sl_opts *o,
+                     enum sl_cli_want want, const char *name,
+                     struct sl_err *err)
 {
     static const enum sl_opt_id no[] = {SL_OPT_UPDATE, SL_OPT_FORCE};
     const char *profile = o->value[SL_OPT_PROFILE].s;
@@ -359,6 +396,8 @@ static int get_local(struct sl_cli_ready *r, const struct sl_opts *o,
                          "here; leave it away",
                          sl_opt_get(no[i])->name, name);
 
+    if (!rc && is_demo(name))
+        return get_demo(r, o, want, err);
     if (!rc && profile)
         rc = sl_fail(err, SL_EARG,
                      "profile '%.96s' is asked for, and '%.200s' is no bundle "
@@ -386,7 +425,7 @@ int sl_cli_ready_init(struct sl_cli_ready *r, struct sl_opts *o,
                        "no model is named; name a checkpoint folder, a model "
                        "on a hub as ORG/NAME, or 'demo' for the embedded one");
     if (!strcmp(name, "demo") || sl_file_kind(name) != SL_FILE_NONE)
-        return get_local(r, o, name, err);
+        return get_local(r, o, want, name, err);
     rc = sl_cli_places(&r->places, o, err);
     if (rc)
         return rc;
@@ -454,6 +493,12 @@ int sl_cli_manifest(struct sl_manifest *out, const struct sl_opts *o,
 
     if (sl_file_kind(name) == SL_FILE_DIR)
         return folder_manifest(out, name, err);
+    if (is_demo(name)) {
+        char dir[SL_CLI_PATH];
+
+        rc = sl_cli_folder(dir, name, err);
+        return rc ? rc : demo_manifest(out, dir, err);
+    }
     rc = sl_cli_places(&r.places, o, err);
     if (rc)
         return rc;
@@ -489,6 +534,6 @@ void sl_cli_ready_deinit(struct sl_cli_ready *r)
     json_decref(r->flat);
     json_decref(r->profile);
     r->flat = r->profile = NULL;
-    if (r->from_hub)
+    if (r->from_hub || r->hub.has_bundle)
         sl_ready_deinit(&r->hub);
 }

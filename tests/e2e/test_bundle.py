@@ -209,6 +209,21 @@ def profiles():
 
 
 @test
+def embedded():
+    """'demo' is a bundle, too: its profiles, its names."""
+    with Home() as h:
+        for profile in ((), ("--profile", "plain"), ("--speculate", "off")):
+            r = h.run("run", "demo", *ASK, *profile, HF_ENDPOINT="nonsense")
+            check(r.rc == 0 and r.out == WANT, r)
+        r = h.run("run", "demo", *ASK, "--profile", "p4d4")
+        check(r.rc == 2 and "choose one of spec-decode, plain" in r.err, r)
+        r = h.run("profiles", "demo", "--json")
+        p = json.loads(r.out)
+        check(all(v["can_serve"] for v in p.values()) and
+              set(p) == {"spec-decode", "plain"}, r)
+
+
+@test
 def variables():
     """A profile's variables of another verb are let be; of the hub's variables
     a model that lies here knows nothing."""
