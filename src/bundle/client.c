@@ -48,168 +48,6 @@ struct sl_client {
     unsigned hurry_s; /* 0: patient */
 };
 
-/* ------------------------------------------------------------ addresses */
-
-bool sl_client_is_private(const unsigned char *ip, size_t n)
-{
-    static const unsigned char mapped[12] = {0, 0, 0, 0, 0,    0,
-                                             0, 0, 0, 0, 0xff, 0xff};
-    static const unsigned char none[16] = {0};
-
-    if (n == 16 && !memcmp(ip, mapped, sizeof(mapped)))
-        return sl_client_is_private(ip + 12, 4);
-    if (n == 16)
-        return !memcmp(ip, none, 15) ||                   /* :: and ::1 */
-               (ip[0] & 0xfe) == 0xfc ||                  /* fc00::/7 */
-               (ip[0] == 0xfe && (ip[1] & 0xc0) == 0x80); /* fe80::/10 */
-    return ip[0] == 0 || ip[0] == 10 || ip[0] == 127 ||
-           (ip[0] == 169 && ip[1] == 254) ||
-           (ip[0] == 172 && (ip[1] & 0xf0) == 16) ||
-           (ip[0] == 192 && ip[1] == 168) ||
-           (ip[0] == 100 && (ip[1] & 0xc0) == 64);
-}
-
-/* The host part of an address is this machine, or not public. */
-static bool is_private_host(const char *host)
-{
-    unsigned char ip[16];
-    char bare[256];
-
-    snprintf(bare, sizeof(bare), "%s", host[0] == '[' ? host + 1 : host);
-    bare[strcspn(bare, "]")] = 0;
-    if (inet_pton(AF_INET, bare, ip) == 1)
-        return sl_client_is_private(ip, 4);
-    if (inet_pton(AF_INET6, bare, ip) == 1)
-        return sl_client_is_private(ip, 16);
-    return !strcmp(bare, "localhost");
-}
-
-static bool is_loopback_host(const char *host)
-{
-    unsigned char ip[4];
-
-    return !strcmp(host, "localhost") || !strcmp(host, "[::1]") ||
-           (inet_pton(AF_INET, host, ip) == 1 && ip[0] == 127);
-}
-
-/* A part of an address into out; "" when absent. */
-static void part(char *out, size_t cap, CURLU *u, CURLUPart what)
-{
-    char *s = NULL;
-
-    out[0] = 0;
-    if (curl_url_get(u, what, &s,
-                     what == CURLUPART_PORT ? CURLU_DEFAULT_PORT : 0) ==
-        CURLUE_OK)
-        snprintf(out, cap, "%s", s);
-    curl_free(s);
-}
-
-struct origin {
-    char scheme[16], host[256], port[8];
-};
-
-static void get_origin(struct origin *o, CURLU *u)
-{
-    part(o->scheme, sizeof(o->scheme), u, CURLUPART_SCHEME);
-    part(o->host, sizeof(o->host), u, CURLUPART_HOST);
-    part(o->port, sizeof(o->port), u, CURLUPART_PORT);
-}
-
-static bool origin_of(struct origin *o, const char *url)
-{
-    CURLU *u = curl_url();
-    bool ok = u && curl_url_set(u, CURLUPART_URL, url, 0) == CURLUE_OK;
-
-    if (ok)
-        get_origin(o, u);
-    curl_url_cleanup(u);
-    return ok;
-}
-
-static bool same_origin(const char *a, const char *b)
-{
-    struct origin x, y;
-
-    return origin_of(&x, a) && origin_of(&y, b) &&
-           !strcmp(x.scheme, y.scheme) && !strcmp(x.host, y.host) &&
-           !strcmp(x.port, y.port);
-}
-
-static int judge(const struct origin *to, const struct origin *hub,
-                 const char *user, struct sl_err *err)
-{
-    bool plain = !strcmp(to->scheme, "http") && !strcmp(hub->scheme, "http");
-
-    if (*user)
-        return sl_fail(err, SL_EFORMAT,
-                       "the hub redirects to an address with a user's name in "
-                       "it, which is refused");
-    /* Without encryption only where the hub itself has none: to its own host,
-     * or within this machine. */
-    plain =
-        plain && (!strcmp(to->host, hub->host) ||
-                  (is_loopback_host(hub->host) && is_loopback_host(to->host)));
-    if (strcmp(to->scheme, "https") && !plain)
-        return sl_fail(err, SL_EFORMAT,
-                       "the hub redirects to %.20s://%.100s, which is refused: "
-                       "only https is followed",
-                       to->scheme, to->host);
-    if (!is_private_host(hub->host) && is_private_host(to->host))
-        return sl_fail(err, SL_EFORMAT,
-                       "the hub redirects to %.100s, an address of a private "
-                       "network, which is refused",
-                       to->host);
-    return 0;
-}
-
-int sl_client_follow(char out[SL_CLIENT_URL], const char *from,
-                     const char *location, const char *endpoint,
-                     struct sl_err *err)
-{
-    struct origin to, hub;
-    char user[64], full[SL_CLIENT_URL];
-    CURLU *u = curl_url();
-    int rc = 0;
-
-    if (!u || curl_url_set(u, CURLUPART_URL, from, 0) != CURLUE_OK ||
-        !origin_of(&hub, endpoint))
-        rc = sl_fail(err, SL_ENOMEM, "no memory is left for an address");
-    else if (curl_url_set(u, CURLUPART_URL, location, 0) != CURLUE_OK)
-        rc = sl_fail(err, SL_EFORMAT,
-                     "the hub redirects to something that is no address of "
-                     "https, which is refused");
-    if (!rc) {
-        get_origin(&to, u);
-        part(user, sizeof(user), u, CURLUPART_USER);
-        part(full, sizeof(full), u, CURLUPART_URL);
-        rc = judge(&to, &hub, user, err);
-    }
-    if (!rc)
-        memcpy(out, full, SL_CLIENT_URL);
-    curl_url_cleanup(u);
-    return rc;
-}
-
-void sl_client_encode(struct sl_buf *b, const char *s, bool slashes)
-{
-    static const char digit[] = "0123456789ABCDEF";
-
-    for (; *s; s++) {
-        unsigned char c = (unsigned char)*s;
-
-        if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-            (c >= '0' && c <= '9') || strchr("-._~", c) ||
-            (slashes && c == '/')) {
-            sl_buf_byte(b, *s);
-        } else {
-            sl_buf_byte(b, '%');
-            sl_buf_byte(b, digit[c >> 4]);
-            sl_buf_byte(b, digit[c & 15]);
-        }
-    }
-}
-
 /* --------------------------------------------------------------- fields */
 
 int64_t sl_client_retry_after(const char *value, int64_t now_s)
@@ -391,7 +229,7 @@ static curl_socket_t on_socket(void *ctx, curlsocktype purpose,
         n = 16;
     }
     if (j->hops > 0 && j->http->public_hub && !j->http->o.places->proxied &&
-        ip && sl_client_is_private(ip, n)) {
+        ip && sl_address_is_private(ip, n)) {
         j->private_address = true;
         return CURL_SOCKET_BAD;
     }
@@ -421,7 +259,7 @@ static void set_fields(struct sl_client *h, struct sl_job *j)
     j->fields = NULL;
     add_field(j, "Accept-Encoding: ", "identity");
     add_field(j, "User-Agent: ", h->o.agent);
-    if (*p->token && same_origin(j->url, p->endpoint))
+    if (*p->token && sl_address_same_origin(j->url, p->endpoint))
         add_field(j, "Authorization: Bearer ", p->token);
     if (j->from > 0) {
         snprintf(from, sizeof(from), "%llu-", (unsigned long long)j->from);
@@ -583,11 +421,11 @@ static int redirect(struct sl_client *h, struct sl_job *j, struct sl_err *err)
     rc = j->hop ? j->hop(j, err) : 0;
     if (rc)
         return rc;
-    rc = sl_client_follow(to, j->url, j->in.location, h->o.places->endpoint,
+    rc = sl_address_follow(to, j->url, j->in.location, h->o.places->endpoint,
                           err);
     if (rc)
         return sl_wrap(err, rc, "%s", j->what);
-    j->moved |= same_origin(to, h->o.places->endpoint);
+    j->moved |= sl_address_same_origin(to, h->o.places->endpoint);
     memcpy(j->url, to, sizeof(j->url));
     return send_job(h, j, err);
 }
@@ -793,12 +631,12 @@ int sl_client_open(struct sl_client **out, const struct sl_client_opts *o,
                    struct sl_err *err)
 {
     struct sl_client *h = NULL;
-    struct origin hub;
+    char host[256] = "";
     int rc;
 
     if (!o->places->offline &&
         (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK ||
-         !origin_of(&hub, o->places->endpoint)))
+         !sl_address_host(host, o->places->endpoint)))
         return sl_fail(err, SL_EARG, "HF_ENDPOINT '%s' is no address",
                        o->places->endpoint);
     rc = sl_mem_alloc(&h, 1, sizeof(*h), "the hub's client", err);
@@ -806,7 +644,7 @@ int sl_client_open(struct sl_client **out, const struct sl_client_opts *o,
         return rc;
     h->o = *o;
     if (!o->places->offline) {
-        h->public_hub = !is_private_host(hub.host);
+        h->public_hub = !sl_address_private_host(host);
         h->multi = curl_multi_init();
         if (!h->multi) {
             sl_mem_free(h);

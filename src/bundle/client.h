@@ -16,11 +16,11 @@
 #ifndef SL_BUNDLE_CLIENT_H
 #define SL_BUNDLE_CLIENT_H
 
-#include "base/buf.h"
+#include "bundle/address.h"
 #include "bundle/places.h"
 
 #define SL_CLIENT_FIELD 1024 /* bytes of one field that is kept */
-#define SL_CLIENT_URL 8192   /* bytes of an address */
+#define SL_CLIENT_URL SL_ADDRESS
 
 /* What is kept of the head of an answer; "" or -1 when absent. */
 struct sl_client_head {
@@ -115,18 +115,6 @@ const struct sl_places *sl_client_places(const struct sl_client *h);
 /* One try, and `meta_s` seconds for a small answer: for questions that are
  * worth no wait. 0 takes it back. */
 void sl_client_hurry(struct sl_client *h, unsigned meta_s);
-
-/* Add `s`, percent-encoded; '/' stays when `slashes`. */
-void sl_client_encode(struct sl_buf *b, const char *s, bool slashes);
-
-/* Loopback, private, link-local and the like: 4 or 16 bytes of an address. */
-bool sl_client_is_private(const unsigned char *ip, size_t n);
-
-/* Where a redirection leads: 0 with the address in `out`, SL_EFORMAT when it
- * breaks a rule. */
-int sl_client_follow(char out[SL_CLIENT_URL], const char *from,
-                     const char *location, const char *endpoint,
-                     struct sl_err *err);
 
 /* Seconds to wait as the fields say, -1 when they say nothing. */
 int64_t sl_client_retry_after(const char *value, int64_t now_s);

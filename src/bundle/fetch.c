@@ -569,7 +569,7 @@ static int init(struct fetch *x, struct all *all, const char *repo,
     snprintf(x->what, sizeof(x->what), "%s: %.180s", repo, f->path);
     sl_buf_init(&b, sizeof(x->address) - 1);
     sl_buf_fmt(&b, "/%s/resolve/%s/", repo, sha);
-    sl_client_encode(&b, f->path, true);
+    sl_address_encode(&b, f->path, true);
     rc = sl_buf_check(&b, f->path, err);
     if (!rc)
         snprintf(x->address, sizeof(x->address), "%s", b.p);

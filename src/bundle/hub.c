@@ -129,7 +129,7 @@ int sl_hub_revision(struct sl_client *h, struct sl_hub_rev *out,
                        repo, rev);
     sl_buf_init(&path, 4096);
     sl_buf_fmt(&path, "/api/models/%s/revision/", repo);
-    sl_client_encode(&path, rev, false);
+    sl_address_encode(&path, rev, false);
     rc = sl_buf_check(&path, "an address", err);
     if (!rc)
         rc = get_json(h, &j, path.p, repo, NULL, err);
@@ -428,10 +428,10 @@ int sl_hub_search(struct sl_client *h, json_t **out, const char *text,
 
     sl_buf_init(&path, 8192);
     sl_buf_fmt(&path, "/api/models?limit=%u&full=false&search=", limit);
-    sl_client_encode(&path, text, false);
+    sl_address_encode(&path, text, false);
     if (tag) {
         sl_buf_str(&path, "&filter=");
-        sl_client_encode(&path, tag, false);
+        sl_address_encode(&path, tag, false);
     }
     rc = sl_buf_check(&path, "the words to search", err);
     if (!rc)

@@ -410,6 +410,41 @@ static int verify_file(const char *dir, const json_t *f, bool quick,
     return rc;
 }
 
+/* A bundle with its source in code/ says the digest of it: over a line per
+ * file, by rising path: path, a zero byte, sha256, a line feed. The files
+ * themselves were compared with their digests before. */
+static int verify_source(const struct sl_manifest *m, struct sl_err *err)
+{
+    const char *want = sl_manifest_str(m, "built", "source_digest");
+    char hex[SL_DIGEST_HEX + 1];
+    struct sl_digest d;
+    size_t i, n = 0;
+    json_t *f;
+    int rc = want ? sl_digest_init(&d, SL_DIGEST_SHA256, 0, err) : 0;
+
+    if (rc || !want)
+        return rc;
+    json_array_foreach(json_object_get(m->json, "files"), i, f)
+    {
+        const char *path = json_string_value(json_object_get(f, "path"));
+        const char *sha = json_string_value(json_object_get(f, "sha256"));
+
+        if (strncmp(path, "code/", 5))
+            continue;
+        sl_digest_add(&d, path + 5, strlen(path + 5) + 1);
+        sl_digest_add(&d, sha, strlen(sha));
+        sl_digest_add(&d, "\n", 1);
+        n++;
+    }
+    sl_digest_take(&d, hex);
+    if (n == 0 || !strcmp(hex, want))
+        return 0;
+    return sl_fail(err, SL_EFORMAT,
+                   "the bundle says that its program was made from the source "
+                   "%.12s, and code/ holds %.12s; tell its author",
+                   want, hex);
+}
+
 int sl_install_verify(const struct sl_install *i, const struct sl_manifest *m,
                       bool quick, struct sl_err *err)
 {
@@ -427,5 +462,5 @@ int sl_install_verify(const struct sl_install *i, const struct sl_manifest *m,
                      "'%s' has %zu files and the manifest lists %zu; pull it "
                      "again",
                      i->dir, n - 1, json_array_size(files));
-    return rc;
+    return rc ? rc : verify_source(m, err);
 }

@@ -11,37 +11,16 @@
  */
 #include "bundle/pull.h"
 
-#include <unistd.h>
-
 #include "base/mem.h"
+#include "bundle/adopt.h"
+#include "bundle/choose.h"
 #include "bundle/needs.h"
 #include "bundle/setting.h"
 
-#define N_PARALLEL 4
-#define MARGIN_MAX ((uint64_t)1 << 30) /* 2 % or this stays free */
-#define STORE_WAIT_MS 60000            /* for a garbage collection to end */
+#define STORE_WAIT_MS 60000 /* for a garbage collection to end */
 #define FRESH_S 3 /* how long 'serve' may ask for a newer commit */
 
-struct pull {
-    const struct sl_pull_opts *o;
-    struct sl_store store;
-    struct sl_client *http;
-    struct sl_lockfile lock; /* the store, shared */
-};
-
-static void phase(const struct pull *p, enum sl_pull_phase x)
-{
-    if (p->o->phase)
-        p->o->phase(p->o->ctx, x);
-}
-
-static void note(const struct pull *p, const char *text)
-{
-    if (p->o->note)
-        p->o->note(p->o->ctx, text);
-}
-
-static int begin(struct pull *p, const struct sl_pull_opts *o,
+static int begin(struct sl_pulling *p, const struct sl_pull_opts *o,
                  struct sl_err *err)
 {
     const struct sl_client_opts ho = {.places = o->places,
@@ -63,384 +42,15 @@ static int begin(struct pull *p, const struct sl_pull_opts *o,
     return sl_client_open(&p->http, &ho, err);
 }
 
-static void end(struct pull *p)
+static void end(struct sl_pulling *p)
 {
     sl_client_close(&p->http);
     sl_lockfile_give(&p->lock);
 }
 
-/* --------------------------------------------------- one commit's files */
-
-/* Where each file of a list is. */
-struct have {
-    char (*blob)[SL_TREE_PATH]; /* [n]; "" when missing */
-    bool *bad;                  /* [n] */
-    bool *ours;                 /* [n] we fetched it, now or before */
-    bool linked;                /* all are, in root[i_root]'s snapshot */
-    int i_root;
-    struct sl_pull_plan plan;
-};
-
-static void have_deinit(struct have *h)
-{
-    sl_mem_free(h->blob);
-    sl_mem_free(h->bad);
-    sl_mem_free(h->ours);
-}
-
-static bool all_linked(const struct pull *p, int i_root, const char *repo,
-                       const char *sha, const struct sl_hub_list *l,
-                       const struct have *h)
-{
-    char dir[SL_TREE_PATH];
-
-    if (sl_store_dir(dir, p->store.root[i_root], repo, sha, NULL))
-        return false;
-    for (size_t i = 0; i < l->n; i++)
-        if (!sl_store_leads(dir, l->file[i].path, h->blob[i]))
-            return false;
-    return true;
-}
-
-static int look(struct pull *p, struct have *h, const char *repo,
-                const char *sha, const struct sl_hub_list *l,
-                struct sl_err *err)
-{
-    struct sl_receipts known = {.by_digest = NULL};
-    int rc = sl_mem_alloc(&h->blob, l->n, sizeof(*h->blob), "a plan", err);
-
-    if (!rc)
-        rc = sl_mem_alloc(&h->bad, l->n, sizeof(*h->bad), "a plan", err);
-    if (!rc)
-        rc = sl_mem_alloc(&h->ours, l->n, sizeof(*h->ours), "a plan", err);
-    if (!rc)
-        rc = sl_receipts_load(&known, p->o->places, repo, err);
-    h->plan = (struct sl_pull_plan){.repo = repo, .sha = sha, .n_file = l->n};
-    for (size_t i = 0; !rc && i < l->n; i++) {
-        const struct sl_hub_file *f = &l->file[i];
-        uint64_t part;
-
-        h->plan.bytes += f->size;
-        if (sl_store_find(&p->store, h->blob[i], &h->bad[i], repo, f,
-                          p->o->again ? NULL : &known, NULL)) {
-            h->ours[i] = sl_receipts_ours(&known, f->digest);
-            if (!p->o->dry_run)
-                sl_fetch_forget(&p->store, repo, f);
-            continue;
-        }
-        h->ours[i] = true;
-        part = sl_fetch_partial(&p->store, repo, f);
-        h->plan.n_missing++;
-        h->plan.missing += f->size - part;
-        h->plan.resumed += part;
-    }
-    sl_receipts_deinit(&known);
-    h->i_root = p->store.i_write;
-    for (int i = 0; !rc && h->plan.n_missing == 0 && !h->linked && i < 2; i++)
-        if (all_linked(p, i, repo, sha, l, h)) {
-            h->linked = true;
-            h->i_root = i;
-        }
-    return rc;
-}
-
-static int check_room(struct pull *p, struct have *h, struct sl_err *err)
-{
-    uint64_t need = h->plan.missing, margin = need / 50;
-
-    h->plan.free = sl_tree_free(p->store.root[p->store.i_write]);
-    if (margin > MARGIN_MAX)
-        margin = MARGIN_MAX;
-    if (need == 0 || h->plan.free >= need + margin)
-        return 0;
-    return sl_fail(
-        err, SL_ENOSPACE,
-        "%s: %.2f MiB are to be fetched and '%s' has %.2f MiB free; "
-        "make room ('sluice gc --dry-run' shows what can go), or set "
-        "HF_HUB_CACHE to another disk",
-        h->plan.repo, (double)need / 0x1p20, p->store.root[p->store.i_write],
-        (double)h->plan.free / 0x1p20);
-}
-
-static bool ends_with(const char *s, const char *end)
-{
-    size_t n = strlen(s), m = strlen(end);
-
-    return n >= m && !strcmp(s + n - m, end);
-}
-
-static bool is_weights(const char *path)
-{
-    return ends_with(path, ".safetensors") || ends_with(path, ".gguf");
-}
-
-/* Fetch what is missing: what describes the model, or all. */
-static int fetch_some(struct pull *p, struct have *h, const char *repo,
-                      const char *sha, const struct sl_hub_list *l,
-                      bool weights, struct sl_err *err)
-{
-    const struct sl_fetch_opts fo = {.http = p->http,
-                                     .store = &p->store,
-                                     .n_parallel = N_PARALLEL,
-                                     .step = p->o->step,
-                                     .note = p->o->note,
-                                     .ctx = p->o->ctx};
-    const struct sl_hub_file **file = NULL;
-    bool *bad = NULL;
-    size_t n = 0;
-    int rc = sl_mem_alloc(&file, l->n, sizeof(*file), "a plan", err);
-
-    if (!rc)
-        rc = sl_mem_alloc(&bad, l->n, sizeof(*bad), "a plan", err);
-    for (size_t i = 0; !rc && i < l->n; i++)
-        if (!*h->blob[i] && (weights || !is_weights(l->file[i].path))) {
-            file[n] = &l->file[i];
-            bad[n++] = h->bad[i];
-        }
-    if (!rc && n > 0)
-        rc = sl_fetch_run(&fo, repo, sha, file, bad, n, err);
-    for (size_t i = 0; !rc && i < l->n; i++)
-        if (!*h->blob[i] && (weights || !is_weights(l->file[i].path)))
-            snprintf(h->blob[i], SL_TREE_PATH, "-"); /* linked by the fetch */
-    sl_mem_free(file);
-    sl_mem_free(bad);
-    return rc;
-}
-
-/* The snapshot leads to what was here before. */
-static int link_old(struct pull *p, struct have *h, const char *repo,
-                    const char *sha, const struct sl_hub_list *l,
-                    struct sl_err *err)
-{
-    const char *root = p->store.root[h->i_root];
-    char dir[SL_TREE_PATH];
-    int rc = sl_store_dir(dir, root, repo, sha, err);
-
-    for (size_t i = 0; !rc && !h->linked && i < l->n; i++)
-        if (*h->blob[i] && !sl_store_leads(dir, l->file[i].path, h->blob[i]))
-            rc = sl_store_link(root, repo, sha, l->file[i].path, h->blob[i],
-                               err);
-    return rc;
-}
-
-/* Can the model be run? Asked of config.json alone, in a folder of its own:
- * beside it some of the weights may lie already, and others not. */
-static int ask(const struct pull *p, const char *dir,
-               const struct sl_hub_list *l, struct sl_err *err)
-{
-    char tmp[SL_TREE_PATH], conf[SL_TREE_PATH], name[40];
-    struct sl_err why = {.code = SL_OK};
-    int rc;
-
-    snprintf(name, sizeof(name), "check-%ld", (long)getpid());
-    if (!p->o->check || !sl_hub_list_find(l, "config.json") ||
-        sl_path_join(tmp, sizeof(tmp), p->o->places->own, name, NULL) ||
-        sl_path_join(conf, sizeof(conf), dir, "config.json", NULL) ||
-        sl_tree_make(tmp, NULL) ||
-        sl_tree_share_below(tmp, "config.json", conf, 0644, NULL))
-        return 0; /* the engine will say */
-    rc = p->o->check(p->o->ctx, tmp, &why);
-    (void)sl_tree_remove(tmp, NULL);
-    if (rc)
-        return sl_fail(err, rc, "'%s' cannot be run: %s", conf, why.msg);
-    return 0;
-}
-
-/* All files of a list, here and verified; `dir` is the snapshot. */
-static int ensure(struct pull *p, char dir[SL_TREE_PATH], const char *repo,
-                  const char *sha, const struct sl_hub_list *l, bool check,
-                  struct sl_err *err)
-{
-    struct have h = {.blob = NULL};
-    struct sl_err why;
-    int rc;
-
-    phase(p, SL_PULL_VERIFY);
-    rc = look(p, &h, repo, sha, l, err);
-    if (!rc)
-        rc = check_room(p, &h, err);
-    if (p->o->plan && h.plan.repo)
-        p->o->plan(p->o->ctx, &h.plan);
-    if (!rc && p->o->dry_run) {
-        have_deinit(&h);
-        return 0;
-    }
-    if (!rc)
-        rc = sl_store_dir(dir, p->store.root[h.i_root], repo, sha, err);
-    if (!rc && h.plan.n_missing) {
-        phase(p, SL_PULL_DOWNLOAD);
-        rc = link_old(p, &h, repo, sha, l, err);
-        if (!rc)
-            rc = fetch_some(p, &h, repo, sha, l, false, err);
-        if (!rc && check)
-            rc = ask(p, dir, l, err);
-        if (!rc)
-            rc = fetch_some(p, &h, repo, sha, l, true, err);
-    } else if (!rc) {
-        rc = link_old(p, &h, repo, sha, l, err);
-    }
-    if (!rc && !p->o->small &&
-        sl_receipt_write(p->o->places, repo, sha, dir, l, h.ours, &why))
-        note(p, why.msg); /* only slower next time */
-    have_deinit(&h);
-    return rc;
-}
-
-/* -------------------------------------------------------------- choosing */
-
-/* Of a checkpoint: the root, and the drafter inside it. */
-static bool is_wanted(const char *path)
-{
-    static const char *const end[] = {".safetensors", ".json", ".jinja",
-                                      ".txt"};
-    const char *name = strncmp(path, "drafter/", 8) ? path : path + 8;
-
-    if (strchr(name, '/') || !strncmp(name, "consolidated", 12) ||
-        !strcmp(path, SL_MANIFEST_FILE) || !strcmp(path, SL_MANIFEST_FOREIGN))
-        return false;
-    for (size_t i = 0; i < SL_COUNTOF(end); i++)
-        if (ends_with(name, end[i]))
-            return true;
-    return false;
-}
-
-static bool has_word(const char *s, const char *word)
-{
-    size_t n = strlen(word);
-
-    for (; *s; s++) {
-        size_t i = 0;
-
-        while (i < n && s[i] && (s[i] | 0x20) == (word[i] | 0x20))
-            i++;
-        if (i == n)
-            return true;
-    }
-    return false;
-}
-
-/* A file with -00002-of-00003 before its end belongs to the first. */
-static bool is_later_shard(const char *path)
-{
-    const char *of = strstr(path, "-of-");
-
-    return of && of - path >= 6 && strncmp(of - 6, "-00001", 6);
-}
-
-static bool same_set(const char *a, const char *b)
-{
-    const char *of = strstr(a, "-of-"), *bof = strstr(b, "-of-");
-    size_t n = of ? (size_t)(of - a) : 0;
-
-    return of && bof && (size_t)(bof - b) == n && n >= 6 &&
-           !strncmp(a, b, n - 5) && !strcmp(of, bof);
-}
-
-static int choose_gguf(bool *keep, char file[SL_NAME_PATH + 1],
-                       const struct sl_hub_list *l, const char *repo,
-                       const char *pick, struct sl_err *err)
-{
-    size_t n = 0, n_all = 0, at = 0;
-    struct sl_buf names;
-    int rc;
-
-    sl_buf_init(&names, 700);
-    for (size_t i = 0; i < l->n; i++) {
-        const char *path = l->file[i].path;
-
-        if (!ends_with(path, ".gguf") || is_later_shard(path) ||
-            has_word(path, "mmproj"))
-            continue;
-        /* The only one needs no name. */
-        if (n_all++ == 0 && !pick)
-            at = i;
-        if (names.len < 500)
-            sl_buf_fmt(&names, "%s%.150s", names.len ? ", " : "", path);
-        if (pick && (!strcmp(path, pick) || has_word(path, pick))) {
-            n += n == 0 || strcmp(l->file[at].path, pick) != 0;
-            if (n == 1 || !strcmp(path, pick))
-                at = i;
-            if (!strcmp(path, pick))
-                n = 1;
-        }
-    }
-    if (n == 1 || (!pick && n_all == 1)) {
-        sl_buf_deinit(&names);
-        snprintf(file, SL_NAME_PATH + 1, "%s", l->file[at].path);
-        for (size_t i = 0; i < l->n; i++)
-            keep[i] = i == at || same_set(l->file[at].path, l->file[i].path);
-        return 0;
-    }
-    if (n_all == 0)
-        rc = sl_fail(err, SL_EUNSUP,
-                     "'%s' has neither config.json nor a GGUF file; it is no "
-                     "model that can be run",
-                     repo);
-    else
-        rc = sl_fail(err, SL_EARG,
-                     "'%s' has %s GGUF files; say which, as in '%s:Q4_K_M': %s",
-                     repo, pick ? (n ? "several such" : "no such") : "several",
-                     repo, names.p ? names.p : "");
-    sl_buf_deinit(&names);
-    return rc;
-}
-
-int sl_pull_choose(bool *keep, char file[SL_NAME_PATH + 1],
-                   const struct sl_hub_list *list, const char *repo,
-                   const char *pick, struct sl_err *err)
-{
-    size_t n_weights = 0;
-
-    file[0] = 0;
-    if (*pick || !sl_hub_list_find(list, "config.json"))
-        return choose_gguf(keep, file, list, repo, *pick ? pick : NULL, err);
-    for (size_t i = 0; i < list->n; i++) {
-        keep[i] = is_wanted(list->file[i].path);
-        n_weights += keep[i] && ends_with(list->file[i].path, ".safetensors");
-    }
-    if (n_weights == 0)
-        return sl_fail(err, SL_EUNSUP,
-                       "'%s' has no weights in safetensors; other formats are "
-                       "not read",
-                       repo);
-    return 0;
-}
-
-static int keep_some(struct sl_hub_list *out, const struct sl_hub_list *l,
-                     const bool *keep, struct sl_err *err)
-{
-    int rc = 0;
-
-    for (size_t i = 0; !rc && i < l->n; i++)
-        if (keep[i])
-            rc = sl_hub_list_add(out, l->file[i].path, l->file[i].size,
-                                 l->file[i].digest, err);
-    return rc;
-}
-
-int sl_pull_known(struct sl_hub_list *out, char dir[SL_TREE_PATH],
-                  char file[SL_NAME_PATH + 1], const struct sl_places *places,
-                  const struct sl_target *t, const char *sha,
-                  struct sl_err *err)
-{
-    struct sl_hub_list all = {.n = 0};
-    bool *keep = NULL;
-    int rc = sl_receipt_list(&all, dir, places, t->repo, sha, err);
-
-    if (!rc)
-        rc = sl_mem_alloc(&keep, all.n, sizeof(*keep), "a plan", err);
-    if (!rc)
-        rc = sl_pull_choose(keep, file, &all, t->repo, t->pick, err);
-    if (!rc)
-        rc = keep_some(out, &all, keep, err);
-    sl_mem_free(keep);
-    sl_hub_list_deinit(&all);
-    return rc;
-}
-
 /* ------------------------------------------------------------ checkpoint */
 
-static int pull_checkpoint(struct pull *p, struct sl_ready *r,
+static int pull_checkpoint(struct sl_pulling *p, struct sl_ready *r,
                            const struct sl_target *t,
                            const struct sl_hub_list *l, struct sl_err *err)
 {
@@ -449,14 +59,14 @@ static int pull_checkpoint(struct pull *p, struct sl_ready *r,
     int rc = sl_mem_alloc(&keep, l->n, sizeof(*keep), "a plan", err);
 
     if (!rc)
-        rc = sl_pull_choose(keep, r->file, l, r->repo, t->pick, err);
+        rc = sl_choose(keep, r->file, l, r->repo, t->pick, err);
     /* A GGUF file describes itself. */
     for (size_t i = 0; !rc && p->o->small && !*r->file && i < l->n; i++)
-        keep[i] = keep[i] && !is_weights(l->file[i].path);
+        keep[i] = keep[i] && !sl_choose_is_weights(l->file[i].path);
     if (!rc)
-        rc = keep_some(&want, l, keep, err);
+        rc = sl_choose_keep(&want, l, keep, err);
     if (!rc)
-        rc = ensure(p, r->dir, r->repo, r->sha, &want, !*r->file, err);
+        rc = sl_plan_ensure(p, r->dir, r->repo, r->sha, &want, !*r->file, err);
     sl_mem_free(keep);
     sl_hub_list_deinit(&want);
     return rc;
@@ -520,7 +130,7 @@ static void drop_weights(struct sl_hub_list *l)
     size_t n = 0;
 
     for (size_t i = 0; i < l->n; i++) {
-        if (is_weights(l->file[i].path))
+        if (sl_choose_is_weights(l->file[i].path))
             sl_mem_free(l->file[i].path);
         else
             l->file[n++] = l->file[i];
@@ -530,7 +140,7 @@ static void drop_weights(struct sl_hub_list *l)
 }
 
 /* Weights or a drafter: what is here, or the hub's. */
-static int pull_listed(struct pull *p, char dir[SL_TREE_PATH],
+static int pull_listed(struct sl_pulling *p, char dir[SL_TREE_PATH],
                        const json_t *obj, bool check, struct sl_err *err)
 {
     const char *repo = json_string_value(json_object_get(obj, "repo"));
@@ -538,7 +148,7 @@ static int pull_listed(struct pull *p, char dir[SL_TREE_PATH],
     struct sl_hub_list want = {.n = 0}, has = {.n = 0};
     int rc = listed(&want, obj, err);
 
-    phase(p, SL_PULL_VERIFY);
+    sl_pulling_phase(p, SL_PULL_VERIFY);
     if (!rc && p->o->small)
         drop_weights(&want);
     if (!rc && !p->o->dry_run &&
@@ -547,13 +157,13 @@ static int pull_listed(struct pull *p, char dir[SL_TREE_PATH],
         return 0;
     }
     if (!rc && !p->o->places->offline) {
-        phase(p, SL_PULL_PLAN);
+        sl_pulling_phase(p, SL_PULL_PLAN);
         rc = sl_hub_list(p->http, &has, repo, sha, err);
         if (!rc)
             rc = compare(&want, &has, repo, err);
     }
     if (!rc)
-        rc = ensure(p, dir, repo, sha, &want, check, err);
+        rc = sl_plan_ensure(p, dir, repo, sha, &want, check, err);
     sl_hub_list_deinit(&want);
     sl_hub_list_deinit(&has);
     return sl_wrap(err, rc, "the weights '%s'", repo);
@@ -572,7 +182,7 @@ static int find_gguf(char file[SL_NAME_PATH + 1], const json_t *weights,
     if (!rc && !sl_hub_list_find(&l, "config.json")) {
         rc = sl_mem_alloc(&keep, l.n, sizeof(*keep), "a plan", err);
         if (!rc)
-            rc = sl_pull_choose(
+            rc = sl_choose(
                 keep, file, &l,
                 json_string_value(json_object_get(weights, "repo")), "", err);
     }
@@ -581,7 +191,7 @@ static int find_gguf(char file[SL_NAME_PATH + 1], const json_t *weights,
     return rc;
 }
 
-static int pull_weights(struct pull *p, struct sl_ready *r, struct sl_err *err)
+static int pull_weights(struct sl_pulling *p, struct sl_ready *r, struct sl_err *err)
 {
     const json_t *w = json_object_get(r->manifest.json, "weights"), *d = NULL;
     const char *name = NULL;
@@ -651,7 +261,7 @@ static int not_pinned(const struct sl_target *t, struct sl_err *err)
                    t->sha256, t->repo);
 }
 
-static int no_profiles(const struct pull *p, const struct sl_target *t,
+static int no_profiles(const struct sl_pulling *p, const struct sl_target *t,
                        struct sl_err *err)
 {
     return sl_fail(err, SL_EARG,
@@ -671,7 +281,7 @@ static int check_digest(const struct sl_manifest *m, const struct sl_target *t,
     return 0;
 }
 
-static int check_manifest(struct pull *p, struct sl_ready *r,
+static int check_manifest(struct sl_pulling *p, struct sl_ready *r,
                           const struct sl_target *t, struct sl_err *err)
 {
     const char *repo = sl_manifest_str(&r->manifest, "repo", NULL);
@@ -694,23 +304,23 @@ static int check_manifest(struct pull *p, struct sl_ready *r,
                        "yet to fill in; tell its author",
                        t->repo, where);
     if (*r->manifest.warning)
-        note(p, r->manifest.warning);
+        sl_pulling_note(p, r->manifest.warning);
     if (repo && strcmp(repo, t->repo)) {
         snprintf(text, sizeof(text), "'%.96s' is a copy of the bundle '%.96s'",
                  t->repo, repo);
-        note(p, text);
+        sl_pulling_note(p, text);
     }
     return sl_needs_program(&r->manifest, err);
 }
 
 /* The manifest alone. */
-static int get_manifest(struct pull *p, struct sl_ready *r,
+static int get_manifest(struct sl_pulling *p, struct sl_ready *r,
                         const struct sl_hub_rev *rev, const char *name,
                         const struct sl_hub_list *l, struct sl_err *err)
 {
     const struct sl_hub_file *f = sl_hub_list_find(l, name);
     struct sl_pull_opts quiet = *p->o;
-    struct pull q = {.o = &quiet, .store = p->store, .http = p->http};
+    struct sl_pulling q = {.o = &quiet, .store = p->store, .http = p->http};
     struct sl_hub_list one = {.n = 0};
     char dir[SL_TREE_PATH], path[SL_TREE_PATH];
     int rc;
@@ -727,7 +337,7 @@ static int get_manifest(struct pull *p, struct sl_ready *r,
     quiet.dry_run = false;
     rc = sl_hub_list_add(&one, name, f->size, f->digest, err);
     if (!rc)
-        rc = ensure(&q, dir, rev->repo, rev->sha, &one, false, err);
+        rc = sl_plan_ensure(&q, dir, rev->repo, rev->sha, &one, false, err);
     if (!rc)
         rc = sl_path_join(path, sizeof(path), dir, name, err);
     if (!rc)
@@ -738,7 +348,7 @@ static int get_manifest(struct pull *p, struct sl_ready *r,
 }
 
 /* Files of the bundle itself. */
-static int pull_files(struct pull *p, struct sl_ready *r,
+static int pull_files(struct sl_pulling *p, struct sl_ready *r,
                       const struct sl_hub_rev *rev, const struct sl_hub_list *l,
                       struct sl_err *err)
 {
@@ -754,10 +364,10 @@ static int pull_files(struct pull *p, struct sl_ready *r,
         for (size_t i = 0; i < want.n; i++)
             snprintf(want.file[i].digest, sizeof(want.file[i].digest), "%s",
                      sl_hub_list_find(l, want.file[i].path)->digest);
-        rc = ensure(p, dir, rev->repo, rev->sha, &want, false, err);
+        rc = sl_plan_ensure(p, dir, rev->repo, rev->sha, &want, false, err);
     }
     if (!rc && !p->o->dry_run) {
-        phase(p, SL_PULL_INSTALL);
+        sl_pulling_phase(p, SL_PULL_INSTALL);
         rc = sl_install_put(&r->install, p->o->places, &r->manifest, dir,
                             rev->repo, rev->sha, err);
         /* The hub may know only the git digest; the manifest has better. */
@@ -768,7 +378,7 @@ static int pull_files(struct pull *p, struct sl_ready *r,
     return rc;
 }
 
-static int pull_bundle(struct pull *p, struct sl_ready *r,
+static int pull_bundle(struct sl_pulling *p, struct sl_ready *r,
                        const struct sl_target *t, const struct sl_hub_rev *rev,
                        const struct sl_hub_list *l, struct sl_err *err)
 {
@@ -796,7 +406,7 @@ static int pull_bundle(struct pull *p, struct sl_ready *r,
 
 /* ---------------------------------------------------------------- online */
 
-static int set_refs(struct pull *p, const struct sl_target *t,
+static int set_refs(struct sl_pulling *p, const struct sl_target *t,
                     const struct sl_hub_rev *rev, struct sl_err *err)
 {
     struct sl_err why;
@@ -806,18 +416,18 @@ static int set_refs(struct pull *p, const struct sl_target *t,
     if (!p->o->dry_run &&
         sl_store_set_ref(&p->store, rev->repo, *t->rev ? t->rev : "main",
                          rev->sha, &why))
-        note(p, why.msg);
+        sl_pulling_note(p, why.msg);
     return 0;
 }
 
-static int pull_online(struct pull *p, struct sl_ready *r,
+static int pull_online(struct sl_pulling *p, struct sl_ready *r,
                        const struct sl_target *t, const struct sl_hub_rev *rev,
                        struct sl_err *err)
 {
     struct sl_hub_list l = {.n = 0};
     int rc;
 
-    phase(p, SL_PULL_PLAN);
+    sl_pulling_phase(p, SL_PULL_PLAN);
     rc = sl_hub_list(p->http, &l, rev->repo, rev->sha, err);
     snprintf(r->repo, sizeof(r->repo), "%s", rev->repo);
     snprintf(r->sha, sizeof(r->sha), "%s", rev->sha);
@@ -838,43 +448,38 @@ static int pull_online(struct pull *p, struct sl_ready *r,
     return rc ? rc : set_refs(p, t, rev, err);
 }
 
-static int resolve(struct pull *p, struct sl_hub_rev *rev,
+static int resolve(struct sl_pulling *p, struct sl_hub_rev *rev,
                    const struct sl_target *t, struct sl_err *err)
 {
     char text[300];
     int rc;
 
-    phase(p, SL_PULL_RESOLVE);
+    sl_pulling_phase(p, SL_PULL_RESOLVE);
     rc = sl_hub_revision(p->http, rev, t->repo, *t->rev ? t->rev : "main", err);
     if (!rc && strcmp(rev->repo, t->repo)) {
         snprintf(text, sizeof(text), "'%.96s' is called '%.96s' now", t->repo,
                  rev->repo);
-        note(p, text);
+        sl_pulling_note(p, text);
     }
     return rc;
 }
 
 /* --------------------------------------------------------------- local */
 
-/* A snapshot that another program filled, of which there is no receipt: its
- * blobs are named by their digests. */
-static int adopt(struct pull *p, struct sl_ready *r, const struct sl_target *t,
-                 struct sl_err *err);
-
-static int local_checkpoint(struct pull *p, struct sl_ready *r,
+static int local_checkpoint(struct sl_pulling *p, struct sl_ready *r,
                             const struct sl_target *t, struct sl_err *err)
 {
     struct sl_hub_list want = {.n = 0};
     int rc = sl_store_ref(&p->store, r->sha, t->repo, *t->rev ? t->rev : "main",
                           err);
 
-    phase(p, SL_PULL_VERIFY);
+    sl_pulling_phase(p, SL_PULL_VERIFY);
     snprintf(r->repo, sizeof(r->repo), "%s", t->repo);
     if (rc)
         return rc;
-    rc = sl_pull_known(&want, r->dir, r->file, p->o->places, t, r->sha, err);
+    rc = sl_choose_known(&want, r->dir, r->file, p->o->places, t, r->sha, err);
     if (rc == SL_ENOTFOUND || rc == SL_EFORMAT)
-        rc = adopt(p, r, t, err);
+        rc = sl_adopt(p, r, t, err);
     else if (rc == SL_EARG || rc == SL_EUNSUP)
         rc = SL_ENOTFOUND; /* the receipt is of something else */
     else if (!rc)
@@ -884,118 +489,8 @@ static int local_checkpoint(struct pull *p, struct sl_ready *r,
     return rc;
 }
 
-/* Files below dir/rel of a snapshot, with the digests their blobs are named
- * by. Bounded by `depth`. */
-static int scan(struct sl_hub_list *l, const char *dir, const char *rel,
-                int depth, struct sl_err *err)
-{
-    struct sl_names names = {.n = 0};
-    char path[SL_TREE_PATH], target[SL_TREE_PATH];
-    int rc = sl_path_join(path, sizeof(path), dir, rel, err);
-
-    if (!rc)
-        rc = sl_names_list(&names, path, err);
-    for (size_t i = 0; !rc && i < names.n; i++) {
-        char sub[SL_NAME_PATH + 260];
-        enum sl_digest_kind kind;
-        struct sl_stat st, to;
-        const char *name;
-
-        snprintf(sub, sizeof(sub), "%s%s%.255s", rel, *rel ? "/" : "",
-                 names.name[i]);
-        rc = sl_path_join(path, sizeof(path), dir, sub, err);
-        if (rc || sl_name_path_flaw(sub) || !sl_tree_stat(&st, path, false))
-            continue;
-        if (st.kind == SL_FILE_DIR && depth > 0) {
-            rc = scan(l, dir, sub, depth - 1, err);
-            continue;
-        }
-        if (!st.link || sl_tree_read_link(target, path, NULL) ||
-            !sl_tree_stat(&to, path, true))
-            continue;
-        name = strrchr(target, '/');
-        name = name ? name + 1 : target;
-        if (sl_digest_kind(&kind, name))
-            rc = sl_hub_list_add(l, sub, to.size, name, err);
-    }
-    sl_names_deinit(&names);
-    return rc;
-}
-
-/* Every shard that the index names is in the list? */
-static int check_index(const struct sl_hub_list *l, const char *dir,
-                       struct sl_err *err)
-{
-    char path[SL_TREE_PATH];
-    const char *key;
-    json_t *j = NULL, *v;
-    int rc = sl_path_join(path, sizeof(path), dir,
-                          "model.safetensors.index.json", err);
-
-    if (rc || !sl_hub_list_find(l, "model.safetensors.index.json"))
-        return rc;
-    rc = sl_json_load(&j, path, (size_t)64 << 20, err);
-    json_object_foreach(json_object_get(j, "weight_map"), key, v)
-    {
-        const char *shard = json_string_value(v);
-
-        if (!rc && (!shard || !sl_hub_list_find(l, shard)))
-            rc = sl_fail(err, SL_ENOTFOUND, "'%s/%.200s' is missing", dir,
-                         shard ? shard : "?");
-    }
-    json_decref(j);
-    return rc;
-}
-
-static int adopt_from(struct pull *p, struct sl_ready *r,
-                      const struct sl_target *t, int i_root, struct sl_err *err)
-{
-    struct sl_hub_list all = {.n = 0}, want = {.n = 0};
-    bool *keep = NULL;
-    int rc = sl_store_dir(r->dir, p->store.root[i_root], t->repo, r->sha, err);
-
-    if (!rc)
-        rc = scan(&all, r->dir, "", 2, err);
-    sl_hub_list_sort(&all);
-    if (!rc)
-        rc = sl_mem_alloc(&keep, all.n, sizeof(*keep), "a plan", err);
-    if (!rc)
-        rc = sl_pull_choose(keep, r->file, &all, t->repo, t->pick, err);
-    if (!rc)
-        rc = check_index(&all, r->dir, err);
-    if (!rc)
-        rc = keep_some(&want, &all, keep, err);
-    if (!rc) {
-        struct pull quiet = *p;
-        struct sl_pull_opts o = *p->o;
-
-        o.plan = NULL;
-        o.dry_run = false;
-        quiet.o = &o;
-        rc = ensure(&quiet, r->dir, t->repo, r->sha, &want, false, err);
-    }
-    sl_mem_free(keep);
-    sl_hub_list_deinit(&all);
-    sl_hub_list_deinit(&want);
-    return rc;
-}
-
-static int adopt(struct pull *p, struct sl_ready *r, const struct sl_target *t,
-                 struct sl_err *err)
-{
-    char dir[SL_TREE_PATH];
-
-    for (int i = 0; i < 2; i++)
-        if (!sl_store_dir(dir, p->store.root[i], t->repo, r->sha, NULL) &&
-            sl_file_kind(dir) == SL_FILE_DIR && !adopt_from(p, r, t, i, NULL))
-            return 0;
-    return sl_fail(err, SL_ENOTFOUND,
-                   "'%s' at commit %.12s is not whole on this machine", t->repo,
-                   r->sha);
-}
-
 /* An installed bundle, and its weights. */
-static int local_bundle(struct pull *p, struct sl_ready *r,
+static int local_bundle(struct sl_pulling *p, struct sl_ready *r,
                         const struct sl_install *i, struct sl_err *err)
 {
     char path[SL_TREE_PATH];
@@ -1016,7 +511,7 @@ static int local_bundle(struct pull *p, struct sl_ready *r,
 }
 
 /* What this machine has of the target, if it has all. */
-static int pull_local(struct pull *p, struct sl_ready *r,
+static int pull_local(struct sl_pulling *p, struct sl_ready *r,
                       const struct sl_target *t, struct sl_err *err)
 {
     struct sl_install i;
@@ -1043,7 +538,7 @@ static int pull_local(struct pull *p, struct sl_ready *r,
 /* ------------------------------------------------------------- freshness */
 
 /* Is there a newer commit? Three seconds are enough to ask. */
-static bool is_newer(struct pull *p, struct sl_ready *r,
+static bool is_newer(struct sl_pulling *p, struct sl_ready *r,
                      const struct sl_target *t, struct sl_hub_rev *rev)
 {
     const char *have = r->has_bundle ? r->install.sha : r->sha;
@@ -1059,7 +554,7 @@ static bool is_newer(struct pull *p, struct sl_ready *r,
     if (rc) {
         snprintf(text, sizeof(text), "not checked for a newer version: %.300s",
                  why.msg);
-        note(p, text);
+        sl_pulling_note(p, text);
         return false;
     }
     if (!strcmp(rev->sha, have))
@@ -1070,7 +565,7 @@ static bool is_newer(struct pull *p, struct sl_ready *r,
                  "%.96s: commit %.12s is here and the hub has %.12s; 'sluice "
                  "pull %.96s' or --update fetches it",
                  t->repo, have, rev->sha, t->repo);
-        note(p, text);
+        sl_pulling_note(p, text);
     }
     return true;
 }
@@ -1089,7 +584,7 @@ static int explain_offline(int rc, const struct sl_target *t,
                    t->repo, why, t->repo);
 }
 
-static int run(struct pull *p, struct sl_ready *r, const struct sl_target *t,
+static int run(struct sl_pulling *p, struct sl_ready *r, const struct sl_target *t,
                struct sl_err *err)
 {
     bool hex = sl_name_is_hex(t->rev, SL_NAME_COMMIT);
@@ -1118,7 +613,7 @@ int sl_pull(struct sl_ready *out, const struct sl_target *t,
             const struct sl_pull_opts *o, struct sl_err *err)
 {
     struct sl_ready *r = NULL;
-    struct pull p;
+    struct sl_pulling p;
     int rc = begin(&p, o, err);
 
     if (!rc)
@@ -1141,7 +636,7 @@ int sl_pull_installed(struct sl_ready *out, const char *name,
     struct sl_install i;
     struct sl_ready *r = NULL;
     struct sl_hub_rev rev;
-    struct pull p;
+    struct sl_pulling p;
     int rc = sl_install_get(&i, o->places, name, err);
 
     if (rc)
@@ -1171,7 +666,7 @@ int sl_pull_manifest(struct sl_manifest *out, const struct sl_target *t,
     struct sl_hub_list l = {.n = 0};
     struct sl_ready r = {.dir = ""};
     struct sl_hub_rev rev;
-    struct pull p;
+    struct sl_pulling p;
     int rc = begin(&p, o, err);
 
     if (!rc && !*t->rev &&

@@ -91,18 +91,4 @@ void sl_ready_deinit(struct sl_ready *r);
 int sl_pull_manifest(struct sl_manifest *out, const struct sl_target *t,
                      const struct sl_pull_opts *o, struct sl_err *err);
 
-/* Which files of a repository make a checkpoint, or with `pick` a GGUF model:
- * indices of `list` set in keep[n]. SL_EUNSUP says what there is instead. */
-int sl_pull_choose(bool *keep, char file[SL_NAME_PATH + 1],
-                   const struct sl_hub_list *list, const char *repo,
-                   const char *pick, struct sl_err *err);
-
-/* The same of what the commit's receipt lists: added to *out, which the caller
- * ends; `dir` is the snapshot. SL_ENOTFOUND and SL_EFORMAT as sl_receipt_list,
- * else as above. */
-int sl_pull_known(struct sl_hub_list *out, char dir[SL_TREE_PATH],
-                  char file[SL_NAME_PATH + 1], const struct sl_places *places,
-                  const struct sl_target *t, const char *sha,
-                  struct sl_err *err);
-
 #endif

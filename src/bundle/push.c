@@ -276,7 +276,7 @@ static int api_path(char out[SL_CLIENT_URL], const struct push *p,
 
     sl_buf_init(&b, SL_CLIENT_URL - 1);
     sl_buf_fmt(&b, "/api/models/%s/%s/", p->o->repo, what);
-    sl_client_encode(&b, p->o->branch, false);
+    sl_address_encode(&b, p->o->branch, false);
     rc = sl_buf_check(&b, "an address", err);
     if (!rc)
         snprintf(out, SL_CLIENT_URL, "%s", b.p);
@@ -368,7 +368,7 @@ static int put_object(const struct push *p, const struct sl_hub_file *f,
         rc = sl_fail(err, SL_EFORMAT, "%s: the hub names no place for '%s'",
                      p->o->repo, f->path);
     if (!rc)
-        rc = sl_client_follow(j->to, endpoint, href, endpoint, err);
+        rc = sl_address_follow(j->to, endpoint, href, endpoint, err);
     if (!rc)
         rc = sl_path_join(full, sizeof(full), p->o->dir, f->path, err);
     if (!rc)

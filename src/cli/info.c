@@ -116,6 +116,8 @@ static void add_weights(struct sl_buf *b, const struct sl_manifest *m)
     add_line(b, "  revision",
              json_string_value(json_object_get(w, "revision")));
     add_line(b, "  licence", json_string_value(json_object_get(w, "license")));
+    if (json_is_true(json_object_get(w, "gated")))
+        add_line(b, "  access", "its licence must be accepted on the hub");
     if (sum)
         add_bytes(b, "  bytes", sum, "");
 }
@@ -177,6 +179,7 @@ static void add_bundle(struct sl_buf *b, const struct sl_manifest *m)
                    ? sl_manifest_str(m, "name", NULL)
                    : "");
     add_line(b, "title", sl_manifest_str(m, "title", NULL));
+    add_line(b, "summary", sl_manifest_str(m, "summary", NULL));
     sl_buf_fmt(b, "  %-20s %s%s%s\n", "schema", m->schema,
                m->tool ? ", of " : "", m->tool ? m->tool : "");
     sl_buf_fmt(b, "  %-20s %.12s\n", "digest", m->digest);
@@ -206,6 +209,13 @@ static void add_bundle(struct sl_buf *b, const struct sl_manifest *m)
     }
     sl_buf_str(b, "\n");
     add_built(b, m);
+    json_array_foreach(json_object_get(m->json, "accuracy"), i, v)
+    {
+        sl_buf_fmt(b, "  %-20s %s: %g (%s)\n", "accuracy",
+                   json_string_value(json_object_get(v, "task")),
+                   json_number_value(json_object_get(v, "score")),
+                   json_string_value(json_object_get(v, "date")));
+    }
     json_array_foreach(json_object_get(m->json, "limitations"), i, v)
     {
         add_line(b, "limitation", json_string_value(v));

@@ -3,6 +3,7 @@
 #include "cli/verb.h"
 
 #include "base/term.h"
+#include "bundle/choose.h"
 #include "bundle/sweep.h"
 
 static void on_removed(void *ctx, const char *what, uint64_t bytes)
@@ -93,7 +94,7 @@ static int find(struct thing *t, const struct sl_places *p, const char *name,
         rc = sl_store_ref(&store, t->sha, target.repo,
                           *target.rev ? target.rev : "main", err);
     if (!rc && *target.pick)
-        rc = sl_pull_known(&t->only, dir, file, p, &target, t->sha, err);
+        rc = sl_choose_known(&t->only, dir, file, p, &target, t->sha, err);
     return rc;
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "base/term.h"
+#include "bundle/choose.h"
 
 struct verify {
     const struct sl_opts *o;
@@ -80,7 +81,7 @@ static int repair(struct verify *v, struct sl_target *t,
 
     for (size_t i = 0; !rc && !*t->pick && i < l->n; i++) {
         /* A file of a set that is not its first makes no model. */
-        if (sl_pull_choose(keep, file, l, t->repo, l->file[i].path, NULL) ||
+        if (sl_choose(keep, file, l, t->repo, l->file[i].path, NULL) ||
             strcmp(file, l->file[i].path))
             continue;
         snprintf(t->pick, sizeof(t->pick), "%s", file);
@@ -107,7 +108,7 @@ static void weights(struct verify *v, const char *repo, const char *sha,
     snprintf(t.repo, sizeof(t.repo), "%s", repo);
     snprintf(t.rev, sizeof(t.rev), "%s", sha);
     snprintf(t.pick, sizeof(t.pick), "%s", pick);
-    rc = *pick ? sl_pull_known(&l, dir, file, &v->places, &t, sha, &why)
+    rc = *pick ? sl_choose_known(&l, dir, file, &v->places, &t, sha, &why)
                : sl_receipt_list(&l, dir, &v->places, repo, sha, &why);
     if (!rc)
         rc = v->o->value[SL_OPT_QUICK].i

@@ -69,9 +69,9 @@ def manifest(_w, **change):
     return m
 
 
-def bundle(_name, _w, **change):
+def bundle(_name, _w, _more=(), **change):
     m = manifest(_w, **change)
-    data = {"README.md": b"# demo\n"}
+    data = {"README.md": b"# demo\n", **dict(_more)}
     m["files"] = [{"path": p, "size": len(d), "sha256": sha256(d),
                    "mode": "0644"} for p, d in sorted(data.items())]
     data["serve_bundle.json"] = json.dumps(m, indent=1).encode()
@@ -430,6 +430,21 @@ def hostile_bundles():
             check(not list(h.dir.rglob("evil.py")), r)
             check("current" not in [p.name for p in h.dir.rglob("*")] or
                   name != "t/extra", r)
+
+
+@test
+def source_of_a_program():
+    """code/ is what `built` says that it is, or the bundle is refused."""
+    code = {"code/a.c": b"int a;\n", "code/b.c": b"int b;\n"}
+    text = b"".join(n[5:].encode() + b"\0" + sha256(d).encode() + b"\n"
+                    for n, d in sorted(code.items()))
+    for digest, rc in ((sha256(text), 0), ("a" * 64, 5)):
+        bundle("t/source", WEIGHTS, code, name="source", built={
+            "tool": "sluice", "tool_version": "0.1.0",
+            "source_digest": digest})
+        with Home() as h:
+            r = h.run("pull", "t/source")
+            check(r.rc == rc and ("code/ holds" in r.err) == (rc != 0), r)
 
 
 @test

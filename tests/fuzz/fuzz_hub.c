@@ -25,7 +25,7 @@ static void check_redirect(const char *line)
 {
     static char out[SL_CLIENT_URL];
     struct sl_err err;
-    int rc = sl_client_follow(out, HUB "/a", line, HUB, &err);
+    int rc = sl_address_follow(out, HUB "/a", line, HUB, &err);
 
     SL_CHECK(rc == 0 || (rc == SL_EFORMAT && *err.msg));
     if (!rc)

@@ -8,6 +8,7 @@
 
 #include "bundle/client.h"
 #include "bundle/hub.h"
+#include "bundle/choose.h"
 #include "bundle/pull.h"
 #include "bundle/store.h"
 
@@ -48,7 +49,7 @@ static void redirections(void **s)
     (void)s;
     for (size_t i = 0; i < SL_COUNTOF(all); i++) {
         struct sl_err err = {.code = SL_OK};
-        int rc = sl_client_follow(out, all[i].from, all[i].location, all[i].hub,
+        int rc = sl_address_follow(out, all[i].from, all[i].location, all[i].hub,
                                   &err);
 
         /* An empty one leads to where it came from, which is no harm. */
@@ -71,22 +72,22 @@ static void private_addresses(void **s)
 
     (void)s;
     for (size_t i = 0; i < SL_COUNTOF(yes); i++)
-        assert_true(sl_client_is_private(yes[i], 4));
+        assert_true(sl_address_is_private(yes[i], 4));
     for (size_t i = 0; i < SL_COUNTOF(no); i++)
-        assert_false(sl_client_is_private(no[i], 4));
+        assert_false(sl_address_is_private(no[i], 4));
     six[15] = 1;
-    assert_true(sl_client_is_private(six, 16)); /* ::1 */
+    assert_true(sl_address_is_private(six, 16)); /* ::1 */
     six[10] = six[11] = 0xff;
     memcpy(six + 12, yes[1], 4);
-    assert_true(sl_client_is_private(six, 16)); /* ::ffff:10.1.2.3 */
+    assert_true(sl_address_is_private(six, 16)); /* ::ffff:10.1.2.3 */
     memcpy(six + 12, no[0], 4);
-    assert_false(sl_client_is_private(six, 16));
+    assert_false(sl_address_is_private(six, 16));
     memset(six, 0, sizeof(six));
     six[0] = 0xfe;
     six[1] = 0x80;
-    assert_true(sl_client_is_private(six, 16));
+    assert_true(sl_address_is_private(six, 16));
     six[0] = 0x20;
-    assert_false(sl_client_is_private(six, 16));
+    assert_false(sl_address_is_private(six, 16));
 }
 
 static void waits(void **s)
@@ -194,20 +195,20 @@ static void choices(void **s)
     (void)s;
     for (size_t i = 0; i < SL_COUNTOF(path); i++)
         assert_int_equal(sl_hub_list_add(&l, path[i], 1, "d", &err), 0);
-    assert_int_equal(sl_pull_choose(keep, file, &l, "t/x", "", &err), 0);
+    assert_int_equal(sl_choose(keep, file, &l, "t/x", "", &err), 0);
     for (size_t i = 0; i < SL_COUNTOF(path); i++)
         assert_int_equal(keep[i], i == 1 || i == 2 || i == 6);
     memset(keep, 0, sizeof(keep));
-    assert_int_equal(sl_pull_choose(keep, file, &l, "t/x", "q4_k_m", &err), 0);
+    assert_int_equal(sl_choose(keep, file, &l, "t/x", "q4_k_m", &err), 0);
     assert_string_equal(file, path[3]);
     for (size_t i = 0; i < SL_COUNTOF(path); i++)
         assert_int_equal(keep[i], i == 3 || i == 4);
-    assert_int_equal(sl_pull_choose(keep, file, &l, "t/x", "Q2_K", &err),
+    assert_int_equal(sl_choose(keep, file, &l, "t/x", "Q2_K", &err),
                      SL_EARG);
-    assert_int_equal(sl_pull_choose(keep, file, &l, "t/x", "Q", &err), SL_EARG);
+    assert_int_equal(sl_choose(keep, file, &l, "t/x", "Q", &err), SL_EARG);
     assert_non_null(strstr(err.msg, "several such"));
     assert_int_equal(
-        sl_pull_choose(keep, file, &l, "t/x", "model-Q8_0.gguf", &err), 0);
+        sl_choose(keep, file, &l, "t/x", "model-Q8_0.gguf", &err), 0);
     assert_string_equal(file, "model-Q8_0.gguf");
     sl_hub_list_deinit(&l);
 }
