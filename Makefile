@@ -86,7 +86,7 @@ HELP_SRC := $(wildcard tests/golden/*.c) $(wildcard tests/help/*.c)
 obj = $(patsubst %.c,$(B)/%.o,$(1))
 bin = $(patsubst %.c,$(B)/%,$(1))
 TESTS := $(call bin,$(UNIT_SRC) $(PROP_SRC)) \
-         $(if $(KERN_SRC),$(B)/kerncheck) \
+         $(B)/kerncheck $(if $(filter x86_64rel,$(ARCH)$(V)),$(B)/kerncheck-simde) \
          $(patsubst tests/fuzz/%.c,$(B)/replay/%,$(FUZZ_SRC))
 
 # Only files named after a feature may use it: everything else has to run on
@@ -94,16 +94,24 @@ TESTS := $(call bin,$(UNIT_SRC) $(PROP_SRC)) \
 $(B)/src/kern/%.o:            ISA := -O3
 # Zeroing arrays that live in registers costs attention 47 us instead of 31
 # for four queries and one block.
-$(B)/src/kern/x86/%_avx2.o:   ISA := -O3 -mavx2 -mfma -mf16c \
-                     $(call try,-ftrivial-auto-var-init=uninitialized)
+NO_INIT := $(call try,-ftrivial-auto-var-init=uninitialized)
+$(B)/src/kern/x86/%_avx2.o:   ISA := -O3 -mavx2 -mfma -mf16c $(NO_INIT)
+ISA_VNNI   := -mavx2 -mfma -mf16c -mavxvnni
+ISA_AVX512 := -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512vl -mavx512vnni
+$(B)/src/kern/x86/%_vnni.o:   ISA := -O3 $(ISA_VNNI) $(NO_INIT)
+$(B)/src/kern/x86/%_avx512.o: ISA := -O3 $(ISA_AVX512) $(NO_INIT)
 ifneq ($(filter dbg asan tsan cov,$(V)),)
 $(B)/src/kern/%.o:            ISA :=
 $(B)/src/kern/x86/%_avx2.o:   ISA := -mavx2 -mfma -mf16c
+# Operands that must be constants are, once functions are inlined.
+$(B)/src/kern/x86/%_vnni.o:   ISA := -O1 $(ISA_VNNI)
+$(B)/src/kern/x86/%_avx512.o: ISA := -O1 $(ISA_AVX512)
 endif
 ifeq ($(V),asan)
 # Unrolled kernels take the undefined-behaviour pass minutes a file. The scalar
 # contracts keep it, and bits are compared with them.
-$(B)/src/kern/x86/%_avx2.o:   ISA += -fno-sanitize=undefined
+$(B)/src/kern/x86/%_avx2.o $(B)/src/kern/x86/%_vnni.o \
+$(B)/src/kern/x86/%_avx512.o: ISA += -fno-sanitize=undefined
 endif
 
 .DEFAULT_GOAL := all
@@ -165,6 +173,36 @@ $(B)/tests/%: $(B)/tests/%.o $(call obj,$(HELP_SRC)) $(B)/server.a $(B)/bundle.a
 $(B)/kerncheck: $(call obj,$(KERN_SRC)) $(OUT)/libsluice.a
 	$(call say,link,$@)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
 
+# The levels that this machine may lack, compiled for AVX2 with SIMDe.
+SIMDE_SRC := $(wildcard src/kern/x86/*_vnni.c src/kern/x86/*_avx512.c)
+SIMDE_OBJ := $(patsubst %.c,$(B)/simde/%.o,$(SIMDE_SRC) tests/kern/main.c)
+$(B)/simde/src/%.o: src/%.c tests/kern/simde.h Makefile
+	@mkdir -p $(@D)
+	$(call say,simd,$@)$(CC) $(filter-out -W%,$(ALL_CFLAGS)) -O1 -mavx2 -mfma \
+	    -mf16c -g0 -w -Wno-psabi -include tests/kern/simde.h -c -o $@ $<
+$(B)/simde/tests/%.o: tests/%.c Makefile
+	@mkdir -p $(@D)
+	$(call say,cc  ,$@)$(CC) $(ALL_CFLAGS) -DSL_SIMDE=1 -c -o $@ $<
+# Objects before the library: its own of these files are not taken then.
+$(B)/kerncheck-simde: $(SIMDE_OBJ) $(filter-out %/main.o,$(call obj,$(KERN_SRC))) \
+                      $(OUT)/libsluice.a
+	$(call say,link,$@)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
+
+# The kernels of ARM and their tester, linked statically: qemu-user runs it.
+CROSS   := aarch64-linux-gnu-gcc
+ARM_SRC := $(wildcard src/kern/*.c src/kern/ref/*.c src/kern/arm/*.c) \
+           $(addprefix src/base/,base.c dtype.c err.c mem.c num.c) $(KERN_SRC)
+ARM_OBJ := $(patsubst %.c,$(B)/aarch64/%.o,$(ARM_SRC))
+$(B)/aarch64/%_neon.o:    ISA := -O3
+$(B)/aarch64/%_dotprod.o: ISA := -O3 -march=armv8.2-a+dotprod
+$(B)/aarch64/%_i8mm.o:    ISA := -O3 -march=armv8.2-a+dotprod+i8mm
+$(B)/aarch64/%.o: %.c Makefile
+	@mkdir -p $(@D)
+	$(call say,arm ,$@)$(CROSS) $(filter-out -W% $(HARD),$(ALL_CFLAGS)) -Wall \
+	    -Wextra -Wconversion $(if $(WERROR),-Werror) -g0 $(ISA) -c -o $@ $<
+$(B)/kerncheck-arm: $(ARM_OBJ)
+	$(call say,link,$@)$(CROSS) -static -o $@ $^ -lm -pthread
+
 $(B)/replay/%: $(B)/tests/fuzz/%.o $(B)/tests/fuzz/replay.o $(B)/server.a $(B)/bundle.a $(OUT)/libsluice.a
 	@mkdir -p $(@D)
 	$(call say,link,$@)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(NET_LDLIBS) $(LDLIBS)
@@ -197,7 +235,7 @@ symbols: $(OUT)/libsluice.a $(B)/server.a $(B)/bundle.a ## no global symbol with
 
 headers: ## every header compiles alone
 	@for h in $$(find src include -name '*.h'); do \
-	    case $$h in */banned.h|*_tmpl.h|*_avx2.h|*_neon.h) continue;; esac; \
+	    case $$h in */banned.h|*_tmpl.h|*_avx2.h|*_vnni.h|*_avx512.h|*_neon.h|*/simde.h) continue;; esac; \
 	    echo "#include \"$${h#*/}\"" | sed 's,"include/,",' | \
 	    $(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) -fsyntax-only -x c - \
 	    || exit 1; done

@@ -14,6 +14,8 @@ void sl_kern_init(struct sl_kern *k, unsigned mask)
     sl_kern_init_ref(k);
 #if defined(__x86_64__)
     sl_kern_init_x86(k, sl_cpu_detect() & mask);
+#elif defined(__aarch64__)
+    sl_kern_init_arm(k, sl_cpu_detect() & mask);
 #else
     (void)mask;
 #endif

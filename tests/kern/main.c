@@ -19,14 +19,34 @@ enum { DEFAULT_CASES = 400, MAX_CASES = 100000000 };
 
 struct level {
     const char *name;
-    unsigned mask; /* all levels up to this one */
-    unsigned need;
+    unsigned mask; /* this level and those below it */
+    unsigned need; /* of the processor */
 };
 
+#define VNNI (SL_CPU_AVX2 | SL_CPU_AVX_VNNI)
+#define AVX512 (SL_CPU_AVX2 | SL_CPU_AVX512_VNNI)
+#define DOTPROD (SL_CPU_NEON | SL_CPU_NEON_DOTPROD)
+#define I8MM (DOTPROD | SL_CPU_NEON_I8MM)
+
+#ifdef SL_SIMDE /* kerncheck-simde: compiled for AVX2 */
+static const struct level levels[] = {
+    {"avx-vnni (SIMDe)", VNNI, SL_CPU_AVX2},
+    {"avx512-vnni (SIMDe)", AVX512, SL_CPU_AVX2},
+};
+#else
 static const struct level levels[] = {
     {"ref", 0, 0},
+#if defined(__x86_64__)
     {"avx2", SL_CPU_AVX2, SL_CPU_AVX2},
+    {"avx-vnni", VNNI, VNNI},
+    {"avx512-vnni", AVX512, AVX512},
+#elif defined(__aarch64__)
+    {"neon", SL_CPU_NEON, SL_CPU_NEON},
+    {"neon-dotprod", DOTPROD, DOTPROD},
+    {"neon-i8mm", I8MM, I8MM},
+#endif
 };
+#endif
 
 static const struct entry *const lists[] = {
     mul_entries, row_entries, gdn_entries, attn_entries, quant_entries};
@@ -73,6 +93,9 @@ static void run_level(const struct level *l, uint64_t cases, uint64_t *passed,
 
     sl_kern_init(&ref, 0);
     sl_kern_init(&fast, l->mask);
+#ifdef SL_SIMDE /* the processor need not have what it is compiled for */
+    sl_kern_init_x86(&fast, l->mask);
+#endif
     now.ref = &ref;
     now.fast = &fast;
     now.level = l->name;

@@ -17,4 +17,16 @@ void sl_kern_init_x86(struct sl_kern *k, unsigned cpu)
     sl_kern_init_quant_act__avx2(k);
     sl_kern_init_quant_mul__avx2(k);
     sl_kern_init_peak__avx2(k);
+    if (cpu & SL_CPU_AVX_VNNI) {
+        k->isa = "avx-vnni";
+        sl_kern_init_quant_mul__vnni(k);
+    }
+    if (!(cpu & SL_CPU_AVX512_VNNI))
+        return;
+    k->isa = "avx512-vnni";
+    sl_kern_init_mul__avx512(k);
+    sl_kern_init_row__avx512(k);
+    sl_kern_init_gdn__avx512(k);
+    sl_kern_init_attn__avx512(k);
+    sl_kern_init_quant_mul__avx512(k);
 }

@@ -9,19 +9,9 @@
 #include <immintrin.h>
 
 #include "base/base.h"
+#include "kern/wide/inline.h"
 
 enum { VEC = 8 }; /* floats of one register */
-
-#define SL_INLINE static inline __attribute__((always_inline))
-
-/* Above a loop with a constant end over registers: they are registers only when
- * it is unrolled. The compilers name it differently, and it is of use nowhere
- * else (rule M4). */
-#if defined(__clang__)
-#define UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define UNROLL _Pragma("GCC unroll 8")
-#endif
 
 /* The first n of eight lanes all ones; n >= 8 gives all. */
 SL_INLINE __m256i first(size_t n)

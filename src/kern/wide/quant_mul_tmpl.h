@@ -1,0 +1,525 @@
+/* kern/wide/quant_mul_tmpl.h - products with quantised weights, by dot4
+ *
+ * A register of weights holds four columns of VEC output rows (kern/quant.h),
+ * so one broadcast of four activations meets all of them, and an output stays
+ * in its lane. dot4 adds four products of bytes to 32 bits without saturation,
+ * so integers are exact whatever the type.
+ *
+ * Zero points cost nothing: the sum of integers does not begin with 0 but with
+ * minus the zero point times the sum of the activations. Where dot4 takes
+ * signed weights, those of 8 bits have theirs taken off by turning a bit.
+ *
+ * The ways through a matrix are those of x86/quant_mul_avx2.c: few tokens
+ * unpack weights in registers, many share a panel in the first-level cache. A
+ * strip is G registers of rows; groups that it has beyond the matrix are the
+ * last one again, and are not stored.
+ *
+ * Includer: defines the operations of wide.h, and ISA(x).
+ */
+#include "kern/quant.h"
+#include "kern/wide/wide.h"
+
+enum {
+    G = 2,           /* registers of rows at a time */
+    STRIP = G * VEC, /* output rows of them */
+    MAX_M = 4,       /* tokens at a time: 4 x 2 sums and as many accumulators */
+    MAX_DIRECT = 8, /* tokens up to which weights are unpacked at each use */
+    /* Columns of a panel: 22 KB with the scales. The other sizes are those of
+     * AVX2; none was measured on machines that this is for. */
+    PANEL = 8192 / VEC,
+    CHUNK = 256,
+    X_BYTES = 256 << 10,
+    AHEAD = 1024,
+};
+
+/* 32 columns of VEC rows. */
+struct blk {
+    vi w[8];
+    /* Scale, and minimum (q4_k, q5_k); units of the halves (bfp); scale, and
+     * the integer scales of the halves (q6_k). */
+    vf s[3];
+};
+
+/* What the blocks of a unit share. */
+struct scales {
+    vf d, dmin;
+    uint8_t sc[8][VEC], m[8][VEC]; /* q4_k, q5_k */
+};
+
+/* Blocks of 32 columns in what one struct of kern/quant.h holds. */
+SL_INLINE size_t n_sub(enum sl_dtype t)
+{
+    return t == SL_Q4_K || t == SL_Q5_K || t == SL_Q6_K ? 8 : 1;
+}
+
+/* Its bytes. */
+SL_INLINE size_t unit_bytes(enum sl_dtype t)
+{
+    const size_t bytes[SL_N_DTYPE] = {[SL_Q8_0] = sizeof(struct sl_q8_0_group),
+                                      [SL_Q6_K] = sizeof(struct sl_q6_k_group),
+                                      [SL_Q5_K] = sizeof(struct sl_q5_k_group),
+                                      [SL_Q4_K] = sizeof(struct sl_q4_k_group),
+                                      [SL_Q4_0] = sizeof(struct sl_q4_0_group),
+                                      [SL_BFP8] = sizeof(struct sl_bfp8_group),
+                                      [SL_BFP4] = sizeof(struct sl_bfp4_group)};
+
+    return bytes[t];
+}
+
+/* sl_quant_k_scale and sl_quant_k_min of eight rows at once, a byte each. */
+SL_INLINE void k_scales(struct scales *s, size_t half, const uint8_t *p)
+{
+    const uint64_t byte = 0x0101010101010101u;
+
+    for (size_t b = 0; b < 4; b++) {
+        uint64_t x, y, z, v[4];
+
+        __builtin_memcpy(&x, p + 8 * b, 8);
+        __builtin_memcpy(&y, p + 8 * b + 32, 8);
+        __builtin_memcpy(&z, p + 8 * b + 64, 8);
+        v[0] = x & 63 * byte;
+        v[1] = y & 63 * byte;
+        v[2] = (z & 15 * byte) | (x >> 2 & 0x30 * byte);
+        v[3] = (z >> 4 & 15 * byte) | (y >> 2 & 0x30 * byte);
+        __builtin_memcpy(&s->sc[b][8 * half], &v[0], 8);
+        __builtin_memcpy(&s->m[b][8 * half], &v[1], 8);
+        __builtin_memcpy(&s->sc[b + 4][8 * half], &v[2], 8);
+        __builtin_memcpy(&s->m[b + 4][8 * half], &v[3], 8);
+    }
+}
+
+SL_INLINE void open_unit(enum sl_dtype t, struct scales *s, const struct at *p)
+{
+    if (t == SL_Q4_K || t == SL_Q5_K) {
+        s->d = pair_f16(p, offsetof(struct sl_q4_k_group, d));
+        s->dmin = pair_f16(p, offsetof(struct sl_q4_k_group, dmin));
+        for (size_t h = 0; h < HALVES; h++)
+            k_scales(s, h, p->p[h] + offsetof(struct sl_q4_k_group, s));
+    } else if (t == SL_Q6_K) {
+        s->d = pair_f16(p, offsetof(struct sl_q6_k_group, d));
+    }
+}
+
+/* Vector i of halves of bytes that begin at `off`. */
+SL_INLINE vi nibbles(const struct at *p, size_t off, size_t i)
+{
+    vi v = pair_bytes(p, off + 32 * (i % 4));
+
+    return iand(i < 4 ? v : ishr(v, 4), iset(0x0f0f0f0f));
+}
+
+/* v shifted so that its bit `from` comes to bit `to`, of every byte. */
+SL_INLINE vi move_bit(vi v, size_t from, size_t to)
+{
+    return from < to ? ishl(v, (int)(to - from)) : ishr(v, (int)(from - to));
+}
+
+SL_INLINE vi whole(const struct at *p, size_t off)
+{
+    vi v = pair_bytes(p, off);
+
+    return WEIGHTS_SIGNED ? ixor(v, iset((int)0x80808080)) : v;
+}
+
+/* Vector i of block b of a unit, as dot4 takes it. */
+SL_INLINE vi weight(enum sl_dtype t, const struct at *p, size_t b, size_t i)
+{
+    vi h;
+
+    if (t == SL_Q8_0)
+        return whole(p, offsetof(struct sl_q8_0_group, q) + 32 * i);
+    if (t == SL_BFP8)
+        return whole(p, offsetof(struct sl_bfp8_group, q) + 32 * i);
+    if (t == SL_Q4_0)
+        return nibbles(p, offsetof(struct sl_q4_0_group, q), i);
+    if (t == SL_BFP4)
+        return nibbles(p, offsetof(struct sl_bfp4_group, q), i);
+    if (t == SL_Q4_K)
+        return nibbles(p, offsetof(struct sl_q4_k_group, q) + 128 * b, i);
+    if (t == SL_Q5_K) {
+        h = pair_bytes(p, offsetof(struct sl_q5_k_group, h) + 32 * b);
+        h = iand(move_bit(h, i, 4), iset(0x10101010));
+        return ior(nibbles(p, offsetof(struct sl_q5_k_group, q) + 128 * b, i),
+                   h);
+    }
+    h = pair_bytes(p, offsetof(struct sl_q6_k_group, h) + 64 * b + 32 * (i / 4));
+    h = iand(move_bit(h, 2 * (i % 4), 4), iset(0x30303030));
+    return ior(nibbles(p, offsetof(struct sl_q6_k_group, q) + 128 * b, i), h);
+}
+
+/* sl_quant_bfp_unit of the exponents at `off` */
+SL_INLINE vf bfp_units(const struct at *p, size_t off, float one)
+{
+    return vmul(floats(ishl(pair_u8(p, off), 23)), set(one));
+}
+
+/* s of struct blk. */
+SL_INLINE vf scale(enum sl_dtype t, const struct scales *s, const struct at *p,
+                   size_t b, size_t i)
+{
+    if (t == SL_Q8_0 || t == SL_Q4_0)
+        return i ? set(0) : pair_f16(p, offsetof(struct sl_q8_0_group, d));
+    if (t == SL_BFP8)
+        return i > 1 ? set(0) : bfp_units(p, 8 * i, 0x1p-6f);
+    if (t == SL_BFP4)
+        return i > 1 ? set(0) : bfp_units(p, 8 * i, 0x1p-2f);
+    if (t == SL_Q6_K)
+        return i == 0 ? s->d
+                      : floats(pair_i8(p,
+                                       offsetof(struct sl_q6_k_group, sc) +
+                                           16 * b + i - 1,
+                                       2));
+    if (i == 0)
+        return vmul(s->d, to_float(load_u8(s->sc[b])));
+    return i == 1 ? vmul(s->dmin, to_float(load_u8(s->m[b]))) : set(0);
+}
+
+/* Where a block's weights come from, for G registers: unpacked, or packed and
+ * unpacked at each use. Which is a constant where this is inlined. */
+struct from {
+    const struct blk *blk; /* [G], or NULL */
+    struct at unit[G];
+    const struct scales *scales; /* [G] */
+    size_t b;
+};
+
+SL_INLINE vi get_w(enum sl_dtype t, const struct from *f, size_t g, size_t i)
+{
+    return f->blk ? f->blk[g].w[i] : weight(t, &f->unit[g], f->b, i);
+}
+
+SL_INLINE vf get_s(enum sl_dtype t, const struct from *f, size_t g, size_t i)
+{
+    return f->blk ? f->blk[g].s[i]
+                  : scale(t, &f->scales[g], &f->unit[g], f->b, i);
+}
+
+/* Activations from some column on. */
+struct act {
+    const int8_t *q;
+    const float *scale;
+    const int16_t *sum;
+    size_t ld, ld_scale, ld_sum;
+};
+
+typedef vi sums[MAX_M][G];
+typedef vf accs[MAX_M][G];
+
+SL_INLINE int zero_point(enum sl_dtype t)
+{
+    if (t == SL_Q8_0 || t == SL_BFP8)
+        return WEIGHTS_SIGNED ? 0 : 128;
+    return t == SL_Q4_0 || t == SL_BFP4 ? 8 : t == SL_Q6_K ? 32 : 0;
+}
+
+/* Sum of the activations of token t in n halves of the block from h on. */
+SL_INLINE int total(const struct act *x, size_t t, size_t h, size_t n)
+{
+    const int16_t *s = x->sum + t * x->ld_sum + h;
+
+    return n == 2 ? s[0] + s[1] : s[0];
+}
+
+/* Sums over n halves of a block, from half h on: m tokens by G registers. */
+SL_INLINE void sum_halves(enum sl_dtype type, size_t m, sums s,
+                          const struct from *f, const struct act *x, size_t h,
+                          size_t n)
+{
+    UNROLL
+    for (size_t t = 0; t < m; t++) {
+        vi start = iset(-zero_point(type) * total(x, t, h, n));
+
+        UNROLL
+        for (size_t g = 0; g < G; g++)
+            s[t][g] = start;
+    }
+    UNROLL
+    for (size_t i = 4 * h; i < 4 * (h + n); i++) {
+        vi w[G];
+
+        UNROLL
+        for (size_t g = 0; g < G; g++)
+            w[g] = get_w(type, f, g, i);
+        UNROLL
+        for (size_t t = 0; t < m; t++) {
+            vi a = spread(x->q + t * x->ld + 4 * i);
+
+            UNROLL
+            for (size_t g = 0; g < G; g++)
+                s[t][g] = dot4(s[t][g], w[g], a);
+        }
+    }
+}
+
+/* acc = fma(scale * a, i, acc) */
+SL_INLINE vf fma_int(vf scale, vf a, vi i, vf acc)
+{
+    return vfma(vmul(scale, a), to_float(i), acc);
+}
+
+/* All 32 columns have one scale; q4_k and q5_k a minimum too. */
+SL_INLINE void step_one(enum sl_dtype type, size_t m, accs acc,
+                        const struct from *f, const struct act *x)
+{
+    sums s;
+
+    sum_halves(type, m, s, f, x, 0, 2);
+    UNROLL
+    for (size_t t = 0; t < m; t++) {
+        const float scale = x->scale[t * x->ld_scale];
+        vf a = set(scale), sum = set(scale * (float)total(x, t, 0, 2));
+
+        UNROLL
+        for (size_t g = 0; g < G; g++) {
+            acc[t][g] = fma_int(get_s(type, f, g, 0), a, s[t][g], acc[t][g]);
+            if (type == SL_Q4_K || type == SL_Q5_K)
+                acc[t][g] = vfnma(get_s(type, f, g, 1), sum, acc[t][g]);
+        }
+    }
+}
+
+/* q6_k: an integer scale for each half. */
+SL_INLINE void step_q6(enum sl_dtype type, size_t m, accs acc,
+                       const struct from *f, const struct act *x)
+{
+    sums s0, s1;
+
+    sum_halves(type, m, s0, f, x, 0, 1);
+    sum_halves(type, m, s1, f, x, 1, 1);
+    UNROLL
+    for (size_t t = 0; t < m; t++) {
+        vf a = set(x->scale[t * x->ld_scale]);
+
+        UNROLL
+        for (size_t g = 0; g < G; g++) {
+            vi i = iadd(imul(s0[t][g], bits(get_s(type, f, g, 1))),
+                        imul(s1[t][g], bits(get_s(type, f, g, 2))));
+
+            acc[t][g] = fma_int(get_s(type, f, g, 0), a, i, acc[t][g]);
+        }
+    }
+}
+
+/* bfp8 and bfp4: a unit for each half. */
+SL_INLINE void step_bfp(enum sl_dtype type, size_t m, accs acc,
+                        const struct from *f, const struct act *x)
+{
+    UNROLL
+    for (size_t h = 0; h < 2; h++) {
+        sums s;
+
+        sum_halves(type, m, s, f, x, h, 1);
+        UNROLL
+        for (size_t t = 0; t < m; t++) {
+            vf a = set(x->scale[t * x->ld_scale]);
+
+            UNROLL
+            for (size_t g = 0; g < G; g++)
+                acc[t][g] =
+                    fma_int(get_s(type, f, g, h), a, s[t][g], acc[t][g]);
+        }
+    }
+}
+
+/* 32 columns; x moves on to the next block. */
+SL_INLINE void step(enum sl_dtype type, size_t m, accs acc,
+                    const struct from *f, struct act *x)
+{
+    if (type == SL_Q6_K)
+        step_q6(type, m, acc, f, x);
+    else if (type == SL_BFP8 || type == SL_BFP4)
+        step_bfp(type, m, acc, f, x);
+    else
+        step_one(type, m, acc, f, x);
+    x->q += 32;
+    x->scale += 1;
+    x->sum += 2;
+}
+
+/* --- ways through a matrix --- */
+
+/* Where a product goes: rows beyond `rows` are not stored. */
+struct out {
+    float *y;
+    size_t ldy, rows;
+};
+
+SL_INLINE void start(size_t m, const struct out *o, accs acc, bool from_y)
+{
+    UNROLL
+    for (size_t t = 0; t < m; t++) {
+        UNROLL
+        for (size_t g = 0; g < G; g++)
+            acc[t][g] = from_y && o->rows > g * VEC
+                            ? load_n(o->y + t * o->ldy + g * VEC,
+                                     o->rows - g * VEC)
+                            : set(0);
+    }
+}
+
+SL_INLINE void finish(size_t m, const struct out *o, accs acc)
+{
+    UNROLL
+    for (size_t t = 0; t < m; t++) {
+        UNROLL
+        for (size_t g = 0; g < G; g++)
+            if (o->rows > g * VEC)
+                store_n(o->y + t * o->ldy + g * VEC, acc[t][g],
+                        o->rows - g * VEC);
+    }
+}
+
+/* The groups of register g of a strip, of which `rows` are left. */
+SL_INLINE struct at groups(const uint8_t *w, size_t g, size_t rows,
+                           size_t group_bytes)
+{
+    const size_t last = (rows - 1) / SL_GROUP;
+    struct at a = {{NULL, NULL}};
+
+    for (size_t h = 0; h < HALVES; h++)
+        a.p[h] = w + sl_min(g * HALVES + h, last) * group_bytes;
+    return a;
+}
+
+SL_INLINE struct at further(const struct at *a, size_t bytes)
+{
+    struct at b = {{NULL, NULL}};
+
+    for (size_t h = 0; h < HALVES; h++)
+        b.p[h] = a->p[h] + bytes;
+    return b;
+}
+
+/* A whole strip, m tokens: memory is the limit. */
+SL_INLINE void direct(enum sl_dtype type, size_t m, const struct out *o,
+                      const uint8_t *w, struct act x, size_t cols)
+{
+    const size_t sub = n_sub(type), bytes = unit_bytes(type);
+    const size_t units = cols / (32 * sub), part = bytes / sub;
+    struct at row[G];
+    accs acc;
+
+    start(m, o, acc, false);
+    UNROLL
+    for (size_t g = 0; g < G; g++)
+        row[g] = groups(w, g, o->rows, units * bytes);
+    for (size_t u = 0; u < units; u++) {
+        struct scales s[G];
+        struct from f = {.scales = s};
+
+        UNROLL
+        for (size_t g = 0; g < G; g++) {
+            f.unit[g] = further(&row[g], u * bytes);
+            open_unit(type, &s[g], &f.unit[g]);
+        }
+        for (; f.b < sub; f.b++) {
+            UNROLL
+            for (size_t g = 0; g < G; g++)
+                for (size_t h = 0; h < HALVES; h++)
+                    for (size_t i = 0; i < part; i += 64)
+                        __builtin_prefetch(f.unit[g].p[h] + f.b * part + i +
+                                           AHEAD);
+            step(type, m, acc, &f, &x);
+        }
+    }
+    finish(m, o, acc);
+}
+
+/* An unpacked panel, m tokens. */
+SL_INLINE void tile(enum sl_dtype type, size_t m, const struct out *o,
+                    const struct blk *panel, struct act x, size_t cols,
+                    bool from_y)
+{
+    struct from f = {.blk = panel};
+    accs acc;
+
+    start(m, o, acc, from_y);
+    for (size_t b = 0; b < cols / 32; b++, f.blk += G)
+        step(type, m, acc, &f, &x);
+    finish(m, o, acc);
+}
+
+/* Columns c0 to c0 + n - 1 of a strip. */
+SL_INLINE void unpack(enum sl_dtype type, struct blk *panel, const uint8_t *w,
+                      size_t rows, size_t c0, size_t n, size_t cols)
+{
+    const size_t sub = n_sub(type), bytes = unit_bytes(type);
+
+    for (size_t g = 0; g < G; g++) {
+        struct at p = groups(w, g, rows, cols / (32 * sub) * bytes);
+
+        p = further(&p, c0 / (32 * sub) * bytes);
+        for (size_t b = 0; b < n / 32; b += sub, p = further(&p, bytes)) {
+            struct scales s;
+
+            open_unit(type, &s, &p);
+            for (size_t i = 0; i < sub; i++) {
+                struct blk *o = &panel[(b + i) * G + g];
+
+                UNROLL
+                for (size_t j = 0; j < 8; j++)
+                    o->w[j] = weight(type, &p, i, j);
+                UNROLL
+                for (size_t j = 0; j < 3; j++)
+                    o->s[j] = scale(type, &s, &p, i, j);
+            }
+        }
+    }
+}
+
+SL_INLINE struct act act_at(const struct sl_qact *x, size_t t, size_t c)
+{
+    return (struct act){.q = x->q + t * x->ld + c,
+                        .scale = x->scale + (t * x->ld + c) / 32,
+                        .sum = x->sum + (t * x->ld + c) / 16,
+                        .ld = x->ld,
+                        .ld_scale = x->ld / 32,
+                        .ld_sum = x->ld / 16};
+}
+
+/* Tokens of the next block when `left` are left, as even as possible. */
+SL_INLINE size_t share(size_t left)
+{
+    size_t blocks = (left + MAX_M - 1) / MAX_M;
+
+    return (left + blocks - 1) / blocks;
+}
+
+#define TYPE SL_Q8_0
+#define NAME(x) x##_q8_0
+#include "kern/wide/quant_type_tmpl.h"
+
+#define TYPE SL_Q6_K
+#define NAME(x) x##_q6_k
+#include "kern/wide/quant_type_tmpl.h"
+
+#define TYPE SL_Q5_K
+#define NAME(x) x##_q5_k
+#include "kern/wide/quant_type_tmpl.h"
+
+#define TYPE SL_Q4_K
+#define NAME(x) x##_q4_k
+#include "kern/wide/quant_type_tmpl.h"
+
+#define TYPE SL_Q4_0
+#define NAME(x) x##_q4_0
+#include "kern/wide/quant_type_tmpl.h"
+
+#define TYPE SL_BFP8
+#define NAME(x) x##_bfp8
+#include "kern/wide/quant_type_tmpl.h"
+
+#define TYPE SL_BFP4
+#define NAME(x) x##_bfp4
+#include "kern/wide/quant_type_tmpl.h"
+
+void ISA(sl_kern_init_quant_mul)(struct sl_kern *k)
+{
+    k->mulq[SL_Q8_0] = mulq_q8_0;
+    k->mulq[SL_Q6_K] = mulq_q6_k;
+    k->mulq[SL_Q5_K] = mulq_q5_k;
+    k->mulq[SL_Q4_K] = mulq_q4_k;
+    k->mulq[SL_Q4_0] = mulq_q4_0;
+    k->mulq[SL_BFP8] = mulq_bfp8;
+    k->mulq[SL_BFP4] = mulq_bfp4;
+}

@@ -1,0 +1,8 @@
+/* kern/x86/quant_mul_vnni.c - products with quantised weights, AVX-VNNI
+ *
+ * Proved by: SIMDe, on AVX2 (make check). Natively where a machine has it.
+ */
+#include "kern/x86/vec_vnni.h"
+#include "kern/x86/x86.h"
+
+#include "kern/wide/quant_mul_tmpl.h"
