@@ -230,9 +230,13 @@ static void put_option(struct sl_buf *b, const struct sl_opts *o,
                d->name);
     if (d->type == SL_VAL_CHOICE) {
         /* Other spellings have '=' in them and no number. */
-        for (int64_t n = v->i; *word; word += strcspn(word, "|") + 1)
-            if (strcspn(word, "=") > strcspn(word, "|") && n-- == 0)
+        for (int64_t n = v->i; *word; word += strspn(word, "|")) {
+            size_t len = strcspn(word, "|");
+
+            if (!memchr(word, '=', len) && n-- == 0)
                 break;
+            word += len;
+        }
         sl_buf_fmt(b, " %.*s", (int)strcspn(word, "|"), word);
     } else if (d->type == SL_VAL_FLOAT) {
         sl_buf_fmt(b, " %g", v->f);

@@ -67,6 +67,17 @@ bool sl_draft_is_idle(const struct sl_engine *e, enum sl_by by)
     return e->spec.n_plan - e->spec.last_use[by] > SL_DRAFT_IDLE;
 }
 
+bool sl_draft_takes(const struct sl_engine *e, uint32_t i)
+{
+    const struct sl_part *p = &e->part[i];
+    const struct sl_gen *g = e->run[i];
+
+    if (p->firm == 0 || !g->may_draft || p->why == SL_FINISH_ERROR)
+        return false;
+    /* Of a prompt that was only scored the token behind the last is unknown. */
+    return p->why == SL_FINISH_NONE || (e->n_keep > 0 && g->max_out > 0);
+}
+
 void sl_engine_draft(struct sl_engine *e)
 {
     decide(e);

@@ -114,7 +114,7 @@ static void see(struct sl_engine *e)
         const struct sl_part *p = &e->part[i];
         float *to = e->flash_in + r.n_row * width(e);
 
-        if (p->firm == 0 || p->why != SL_FINISH_NONE || !g->may_draft)
+        if (!sl_draft_takes(e, i))
             continue;
         collect(e, to, p->row0, p->n_kept);
         if (!drafts(g) &&

@@ -120,7 +120,7 @@ static void gather(struct sl_engine *e, struct sl_mtp_step *s)
         bool now = g->by == SL_BY_MTP && g->n_draft > 0;
         uint32_t n = p->n_kept, skip;
 
-        if (p->firm == 0 || p->why != SL_FINISH_NONE || !g->may_draft)
+        if (!sl_draft_takes(e, i))
             continue;
         skip = n_unprimed(g, g->seq->n_tok - n, n);
         n -= skip;

@@ -43,6 +43,10 @@ struct sl_drafter {
  * pass? */
 bool sl_draft_is_idle(const struct sl_engine *e, enum sl_by by);
 
+/* Is what generation i committed in this step for drafters? Of one that has ended
+ * too when it is kept for others: they draft behind its last rows. */
+bool sl_draft_takes(const struct sl_engine *e, uint32_t i);
+
 extern const struct sl_drafter sl_draft_ngram, sl_draft_mtp, sl_draft_flash;
 
 #endif

@@ -1,4 +1,4 @@
-/* engine/forced.c - a model that reads a text as it stands; see reader.h */
+/* engine/forced.c - a model that reads a text as it stands; see forced.h */
 #include "engine/forced.h"
 
 int sl_forced_open(struct sl_forced *r, const char *path,

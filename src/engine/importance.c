@@ -119,7 +119,10 @@ static int scale(float **out, const double *sum, size_t cols,
 
     for (size_t c = 0; c < cols; c++)
         all += sum[c];
-    if (!(all > 0) || !(all < 1e300)) /* all inputs were zero, or wild */
+    if (!(all < 1e300))
+        return sl_fail(err, SL_EFORMAT,
+                       "an input is no number; check the model's weights");
+    if (!(all > 0)) /* nothing but zeros came: all columns are alike */
         return 0;
     rc = sl_mem_alloc(out, cols, sizeof(**out), "importance", err);
     for (size_t c = 0; !rc && c < cols; c++) {

@@ -95,12 +95,13 @@ static enum admission admit(struct sl_engine *e, struct sl_gen *g)
     }
     if (sl_restore_start(e, g))
         return FULL;
-    sl_prefix_count(e->prefix, g->seq);
     run(e, g);
     sl_lock(&g->mu);
     if (!g->admit_ns) {
         g->admit_ns = sl_clock_ns();
         g->n_cached = g->seq->n_tok;
+        if (e->n_keep > 0 && !g->no_cache)
+            sl_prefix_count(e->prefix, g->seq);
         sl_guess_init(&g->guess, &e->spec);
     }
     sl_unlock(&g->mu);

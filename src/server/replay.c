@@ -16,6 +16,7 @@
 #define MAX_REPLY ((size_t)64 << 20) /* bytes that are not yet an event */
 #define MAX_TURNS 100000u
 #define MAX_WHY 300
+#define STALLED_S 600L /* without a byte; the first may wait for a long prompt */
 
 /* What was sent and answered before, as token ids. */
 struct past {
@@ -45,6 +46,7 @@ struct replay {
     struct sl_turn *turn;
     struct past *now;
     struct sl_buf raw, content, reasoning;
+    json_t *calls; /* array of tool calls, as a message has them */
     uint64_t t0, first, last;
     bool usage, failed;
     char why[MAX_WHY];
@@ -188,16 +190,42 @@ static void add_text(struct sl_buf *b, const json_t *delta, const char *key)
         sl_buf_add(b, json_string_value(v), json_string_length(v));
 }
 
+/* A part of a tool call: the first has its name, later ones add arguments. */
+static void on_call(struct replay *r, const json_t *part)
+{
+    size_t i = (size_t)json_integer_value(json_object_get(part, "index"));
+    const json_t *fn = json_object_get(part, "function");
+    const json_t *name = json_object_get(fn, "name");
+    const char *more = json_string_value(json_object_get(fn, "arguments"));
+    const char *old;
+    json_t *call, *own;
+
+    if (i == json_array_size(r->calls) && json_is_string(name))
+        json_array_append_new(
+            r->calls, json_pack("{s:O*, s:s, s:{s:O, s:s}}", "id",
+                                json_object_get(part, "id"), "type", "function",
+                                "function", "name", name, "arguments", ""));
+    call = json_array_get(r->calls, i);
+    own = json_object_get(call, "function");
+    old = json_string_value(json_object_get(own, "arguments"));
+    if (old && more)
+        json_object_set_new(own, "arguments",
+                            json_sprintf("%s%s", old, more));
+}
+
 static void on_choice(struct replay *r, const json_t *c)
 {
     const json_t *delta = json_object_get(c, "delta");
     const json_t *ids = json_object_get(c, "token_ids");
+    const json_t *calls = json_object_get(delta, "tool_calls");
     size_t before = r->content.len + r->reasoning.len;
 
     add_text(&r->content, delta, "content");
     add_text(&r->reasoning, delta, "reasoning_content");
+    for (size_t i = 0; i < json_array_size(calls); i++)
+        on_call(r, json_array_get(calls, i));
     push_ids(r, ids);
-    if (json_array_size(ids) == 0 && !json_object_get(delta, "tool_calls") &&
+    if (json_array_size(ids) == 0 && !calls &&
         r->content.len + r->reasoning.len == before)
         return; /* says who speaks, or why it ended */
     r->last = sl_clock_ns();
@@ -279,6 +307,7 @@ static int post(struct replay *r, const json_t *body, struct sl_err *err)
     sl_buf_reset(&r->raw);
     sl_buf_reset(&r->content);
     sl_buf_reset(&r->reasoning);
+    json_array_clear(r->calls);
     curl_easy_setopt(r->curl, CURLOPT_POSTFIELDS, text ? text : "");
     curl_easy_setopt(r->curl, CURLOPT_POSTFIELDSIZE,
                      text ? (long)strlen(text) : 0L);
@@ -335,6 +364,8 @@ static void add_answer(struct replay *r, struct conversation *c)
         json_object_set_new(
             m, "reasoning_content",
             json_stringn(r->reasoning.p, r->reasoning.len));
+    if (m && json_array_size(r->calls) > 0)
+        json_object_set_new(m, "tool_calls", json_deep_copy(r->calls));
     json_array_append_new(json_object_get(c->body, "messages"), m);
 }
 
@@ -389,6 +420,8 @@ static int open_client(struct replay *r, struct sl_err *err)
     curl_easy_setopt(r->curl, CURLOPT_URL, url);
     curl_easy_setopt(r->curl, CURLOPT_HTTPHEADER, r->fields);
     curl_easy_setopt(r->curl, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(r->curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
+    curl_easy_setopt(r->curl, CURLOPT_LOW_SPEED_TIME, STALLED_S);
     curl_easy_setopt(r->curl, CURLOPT_PROXY, "");
     curl_easy_setopt(r->curl, CURLOPT_WRITEFUNCTION, on_bytes);
     curl_easy_setopt(r->curl, CURLOPT_WRITEDATA, r);
@@ -410,6 +443,7 @@ static void deinit(struct replay *r)
     sl_buf_deinit(&r->raw);
     sl_buf_deinit(&r->content);
     sl_buf_deinit(&r->reasoning);
+    json_decref(r->calls);
     curl_slist_free_all(r->fields);
     if (r->curl)
         curl_easy_cleanup(r->curl);
@@ -418,7 +452,7 @@ static void deinit(struct replay *r)
 int sl_replay_run(struct sl_replay *out, const char *text, size_t len,
                   const struct sl_replay_opts *o, struct sl_err *err)
 {
-    struct replay r = {.o = o, .out = out};
+    struct replay r = {.o = o, .out = out, .calls = json_array()};
     int rc;
 
     *out = (struct sl_replay){0};

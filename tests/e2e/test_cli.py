@@ -111,6 +111,15 @@ def doctor():
 
 
 @test
+def printed_choices():
+    for name, word in (("prefix-cache", "off"), ("dtype", "bfp4"),
+                       ("load-format", "dummy"), ("accept", "relaxed"),
+                       ("speculate", "greedy"), ("dtype", "auto")):
+        r = Run("serve", "models/demo", "--print", f"--{name}", word)
+        check(r.rc == 0 and f"  --{name} {word}  (command line)\n" in r.out, r)
+
+
+@test
 def closed_stdout():
     r = Run("version", stdout="closed")
     check(r.refused(1, "standard output is not open"), r)

@@ -55,8 +55,11 @@ def requests():
 def answer(path, body):
     """What may not depend on who else is there."""
     r = S.post(path, body)
+    # What was known and how much was drafted depends on who else is there.
     usage = {k: v for k, v in r["usage"].items()
-             if k != "prompt_tokens_details"}
+             if not k.endswith("_details")}
+    details = r["usage"].get("completion_tokens_details", {})
+    usage["reasoning_tokens"] = details.get("reasoning_tokens")
     return json.dumps([r["choices"], r.get("prompt_logprobs"), usage])
 
 

@@ -71,6 +71,25 @@ def without_a_cache_all_is_read():
 
 
 @test
+def calls_are_a_part_of_the_history():
+    tool = {"type": "function", "function": {
+        "name": "get_weather", "parameters": {
+            "type": "object", "required": ["city"],
+            "properties": {"city": {"type": "string", "maxLength": 12}}}}}
+    lines = [{"tools": [tool], "tool_choice": "required", "max_tokens": 200,
+              "messages": [{"role": "user", "content": "weather " * 150}]},
+             {"add": [{"role": "tool", "content": "sunny"}],
+              "tool_choice": "none", "max_tokens": 4}]
+    with tempfile.NamedTemporaryFile("w") as f:
+        f.write("\n".join(json.dumps(x) for x in lines))
+        f.flush()
+        first, second = replay(WARM, f.name)["turns"]
+    # The call is in the second prompt, behind all of the first.
+    check(second["prompt_tokens"] > first["prompt_tokens"] +
+          first["output_tokens"], (first, second))
+
+
+@test
 def choices_are_read_once():
     ids = [300 + 7 * i % 500 for i in range(400)]
     name = 'vllm:prompt_tokens_by_source_total{model_name="demo",engine="0",' \
