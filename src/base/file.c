@@ -244,8 +244,8 @@ bool sl_file_touch(const char *path, int64_t ns)
                             {.tv_sec = ns / SECOND, .tv_nsec = ns % SECOND}};
 
     /* Where nothing may be changed the file is still there. */
-    return utimensat(AT_FDCWD, path, t, 0) == 0 ||
-           (errno != ENOENT && errno != ENOTDIR);
+    return utimensat(AT_FDCWD, path, t, 0) == 0 || errno == EPERM ||
+           errno == EROFS;
 }
 
 int64_t sl_file_now(void)
@@ -278,9 +278,9 @@ int sl_dir_make(const char *dir, struct sl_err *err)
     return 0;
 }
 
-void sl_file_remove(const char *path)
+bool sl_file_remove(const char *path)
 {
-    (void)unlink(path);
+    return unlink(path) == 0 || errno == ENOENT;
 }
 
 static bool lock_path(char out[4096], const char *dir, const char *name)

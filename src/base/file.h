@@ -53,14 +53,16 @@ struct sl_file_stamp {
 bool sl_file_stamp(struct sl_file_stamp *out, const char *path);
 
 /* Say that the file was changed at this time, in nanoseconds of sl_file_now;
- * false when it is not there. */
+ * false when it cannot be told to be there. That it may not be changed is no
+ * failure. */
 bool sl_file_touch(const char *path, int64_t mtime_ns);
 int64_t sl_file_now(void); /* the clock of mtime_ns */
 
 /* The folder and all above it; fine when it is there. */
 int sl_dir_make(const char *dir, struct sl_err *err);
 
-void sl_file_remove(const char *path); /* fine when it is not there */
+/* True when it is not there any more, or was not. */
+bool sl_file_remove(const char *path);
 
 /* Wait until no other process has this lock: dir/.NAME.lock. Where there are no
  * locks, or the folder is not ours, there is none; returns what

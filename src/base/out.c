@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/machine.h"
 #include "base/mem.h"
 
 static int start(struct sl_out *o, struct sl_err *err)
@@ -14,9 +15,6 @@ static int start(struct sl_out *o, struct sl_err *err)
 
     o->fd = open(o->tmp, how | (o->spare ? O_EXCL : O_TRUNC),
                  o->spare ? 0600 : 0666);
-    if (o->fd < 0 && errno == EEXIST)
-        return sl_fail(err, SL_EBUSY, "'%.300s' is being written already",
-                       o->path);
     if (o->fd < 0)
         return sl_fail_errno(err, errno, "writing '%.300s'", o->tmp);
     o->open = true;
@@ -50,7 +48,9 @@ static int open_out(struct sl_out *o, const char *path, uint64_t bytes,
                     bool spare, struct sl_err *err)
 {
     char tmp[4096];
-    int n = snprintf(tmp, sizeof(tmp), "%s.%ld.tmp", path, (long)getpid());
+    uint64_t tag = spare ? sl_machine_random() : (uint64_t)getpid();
+    int n = snprintf(tmp, sizeof(tmp), spare ? "%s.%016llx.tmp" : "%s.%llu.tmp",
+                     path, (unsigned long long)tag);
     int rc;
 
     *o = (struct sl_out){.fd = -1, .spare = spare};

@@ -1,9 +1,10 @@
 /* base/out.h - a large file that is written so that others see all or nothing
  *
  * Room for all of it is asked for at the start, so that a full disk is found
- * before the work and not after it. The bytes go to PATH.PID.tmp; closing
- * without a failure syncs it and gives it its name, closing with one removes
- * it. A process that is killed leaves only that file.
+ * before the work and not after it. The bytes go to PATH.PID.tmp, or, of a spare
+ * one, to PATH.RANDOM.tmp; closing without a failure syncs it and gives it its
+ * name, closing with one removes it. A process that is killed leaves only that
+ * file.
  */
 #ifndef SL_BASE_OUT_H
 #define SL_BASE_OUT_H
@@ -24,8 +25,8 @@ int sl_out_open(struct sl_out *o, const char *path, uint64_t bytes,
                 struct sl_err *err);
 
 /* The same for what can be made again, and is checked when it is read: nobody
- * waits until it is on the disk, and only this user may read it. SL_EBUSY when
- * another thread of this process writes the same file. */
+ * waits until it is on the disk, and only this user may read it. Any number may
+ * write the same file at once, on any machine: the last one gives it its name. */
 int sl_out_open_spare(struct sl_out *o, const char *path, uint64_t bytes,
                       struct sl_err *err);
 

@@ -17,6 +17,9 @@
 /* Loads for one prompt: each that fails drops a prefix. Chosen. */
 #define MAX_ASK 4
 #define DEFAULT_BYTES ((uint64_t)10 << 30) /* chosen */
+/* The end waits so long for what is still to be written: some gigabytes on any
+ * disk that is worth it. Chosen. */
+#define CLOSE_NS ((uint64_t)5 * 1000000000)
 
 /* I/O thread. */
 static void on_loaded(void *ctx)
@@ -66,7 +69,8 @@ int sl_restore_open(struct sl_engine *e, const char *drafter,
     struct sl_shelf_opts o = {.dir = e->opts.prefix_cache_dir,
                               .max_bytes = e->opts.prefix_cache_dir_bytes,
                               .wake = on_loaded,
-                              .wake_ctx = e};
+                              .wake_ctx = e,
+                              .close_ns = CLOSE_NS};
     int rc;
 
     if (!o.dir)

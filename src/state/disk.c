@@ -7,12 +7,10 @@
 
 #include "base/file.h"
 #include "base/reader.h"
-#include "base/lockfile.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/out.h"
-#include "base/process.h"
 #include "base/tree.h"
 
 #define KEY_HEX (2 * SL_SHA256)
@@ -21,6 +19,7 @@
 #define LIST_AGAIN 16 /* parts of the limit; see disk.h. Chosen. */
 #define KEEP_FREE 16  /* likewise: how much more is removed than is needed */
 #define TMP ".tmp"
+#define LEFT_NS ((int64_t)600 * 1000000000) /* see disk.h. Chosen. */
 
 static const char hex[] = "0123456789abcdef";
 
@@ -116,19 +115,17 @@ struct list {
     int rc;
 };
 
-/* The file of a process that was ended while it wrote: NAME.PID.tmp. */
-static void remove_leftover(struct list *l, const char *path, const char *name)
+/* A file that is being written, or was until its process was ended. */
+static void see_tmp(struct list *l, const char *path)
 {
-    size_t n = strlen(name) - strlen(TMP), at = n;
-    int64_t pid;
+    struct sl_file_stamp s;
 
-    while (at > 0 && name[at - 1] != '.')
-        at--;
-    if (sl_num_i64(&pid, name + at, n - at, 1, INT32_MAX, "", NULL) ||
-        (pid != sl_process_self() && sl_lockfile_lives(pid)))
+    if (!sl_file_stamp(&s, path))
         return;
-    sl_file_remove(path);
-    l->n_left++;
+    if (sl_file_now() - s.mtime_ns > LEFT_NS && sl_file_remove(path))
+        l->n_left++;
+    else
+        l->bytes += s.size;
 }
 
 static void see(void *ctx, const char *name)
@@ -144,7 +141,7 @@ static void see(void *ctx, const char *name)
         return;
     if (n > strlen(TMP) && !strcmp(name + n - strlen(TMP), TMP) &&
         is_hex(name, SL_DISK_ID)) {
-        remove_leftover(l, path, name);
+        see_tmp(l, path);
         return;
     }
     if (n >= NAME_CAP || !read_name(&f.label, l->d, name) ||
@@ -203,7 +200,8 @@ static void count_out(struct sl_disk *d, uint64_t bytes)
     d->n_file -= d->n_file > 0;
 }
 
-/* Room for `more` bytes below the limit. */
+/* Room for `more` bytes below the limit. What may not be removed, because it is
+ * somebody else's, stays and counts. */
 static int make_room(struct sl_disk *d, uint64_t more, sl_disk_fn *gone,
                      void *ctx, struct sl_err *err)
 {
@@ -221,15 +219,20 @@ static int make_room(struct sl_disk *d, uint64_t more, sl_disk_fn *gone,
     for (size_t i = 0; !rc && i < l.n && d->bytes > want; i++) {
         const struct file *f = &l.file[i];
 
-        if (sl_path_join(path, sizeof(path), d->dir, f->name, NULL))
+        if (sl_path_join(path, sizeof(path), d->dir, f->name, NULL) ||
+            !sl_file_remove(path))
             continue;
-        sl_file_remove(path);
         count_out(d, f->bytes);
         d->n_evict++;
         if (f->label.ours && f->label.kind == SL_WIRE_STATE)
             gone(ctx, f->label.key, f->label.n_tok);
     }
     sl_mem_free(l.file);
+    if (!rc && d->bytes > most)
+        rc = sl_fail(err, SL_ENOSPACE,
+                     "'%.300s' has files of %llu bytes that may not be removed; "
+                     "use another --prefix-cache-dir, or remove them",
+                     d->dir, (unsigned long long)d->bytes);
     return rc;
 }
 
@@ -292,6 +295,11 @@ void sl_disk_close(struct sl_disk *d)
 }
 
 /* ------------------------------------------------------------ one record */
+
+uint64_t sl_disk_most(const struct sl_disk *d)
+{
+    return d->max_bytes - d->max_bytes / KEEP_FREE;
+}
 
 bool sl_disk_use(const struct sl_disk *d, const struct sl_wire *w,
                  int64_t used_ns)
@@ -370,13 +378,13 @@ int sl_disk_read(struct sl_disk *d, struct sl_wire *w,
     memcpy(w->model, d->model, SL_SHA256);
     if (!rc)
         rc = sl_reader_open(&in, path, err);
+    if (rc == SL_ENOTFOUND && sl_file_kind(path) != SL_FILE_NONE)
+        rc = SL_EIO; /* it may not be read, by us */
     if (rc)
         return rc;
     rc = read_file(&in, w, part, n_part, err);
-    if (rc == SL_EFORMAT) {
-        sl_file_remove(path);
+    if (rc == SL_EFORMAT && sl_file_remove(path))
         count_out(d, in.bytes);
-    }
     sl_reader_close(&in);
     return sl_wrap(err, rc, "'%.300s'", path);
 }
@@ -386,8 +394,7 @@ void sl_disk_remove(struct sl_disk *d, const struct sl_wire *w)
     char path[PATH_CAP];
     struct sl_file_stamp s;
 
-    if (path_of(path, d, w, NULL) || !sl_file_stamp(&s, path))
-        return;
-    sl_file_remove(path);
-    count_out(d, s.size);
+    if (!path_of(path, d, w, NULL) && sl_file_stamp(&s, path) &&
+        sl_file_remove(path))
+        count_out(d, s.size);
 }

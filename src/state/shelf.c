@@ -9,11 +9,13 @@
  *      to the engine thread.
  *
  * The index is the list of states that the folder holds, sorted by length and
- * key. A look-up computes one digest for each length in it below that of the
- * prompt, longest first: microseconds each, and no file is touched.
+ * key. A look-up computes one digest for each length in it up to that of the
+ * prompt, longest first: microseconds each, and no file is touched. Who looks
+ * again, after a load that failed, goes on where the last look-up ended.
  */
 #include "state/shelf.h"
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -23,6 +25,7 @@
 #define QUEUE 32 /* prefixes; chosen, not measured */
 /* Between the use of a page and of the next one, in their times. */
 #define ORDER_NS 1000
+#define TOO_SLOW "the disk is slower than what there is to write"
 
 struct put {
     const struct sl_seq *q;
@@ -60,10 +63,12 @@ struct sl_shelf {
     const struct sl_seq *writing;
     bool give_up; /* of `writing`: after this file */
     struct load load;
+    bool stop_load; /* likewise */
     struct item *item; /* [n_item] by rising n_tok, then key */
     uint32_t n_item, cap_item;
     struct sl_shelf_stats stats;
     bool stop;
+    uint64_t end_ns; /* with stop: when the queue is given up */
 
     struct sl_thread thread;
     bool started;
@@ -203,8 +208,19 @@ static void take_from(struct sl_seq *q, const struct sl_wire *w,
                 q->from[i], sl_min(w->from[i], w->n_tok));
 }
 
+static bool is_unwanted(struct sl_shelf *s)
+{
+    bool yes;
+
+    sl_lock(&s->mu);
+    yes = s->stop_load;
+    sl_unlock(&s->mu);
+    return yes;
+}
+
 /* A page that is damaged is removed by reading it, so the rest is looked at,
- * too: it is written anew with the next prefix. */
+ * too: it is written anew with the next prefix. Behind any other failure only
+ * the digests go on, to that of the state. */
 static int read_pages(struct sl_shelf *s, struct load *l,
                       uint8_t chain[SL_SHA256], struct sl_wire *state,
                       struct sl_err *err)
@@ -215,9 +231,15 @@ static int read_pages(struct sl_shelf *s, struct load *l,
     int64_t now = sl_file_now();
     int rc = 0, one = 0;
 
-    for (uint32_t i = 0; one != SL_ENOTFOUND && i < full; i++) {
+    for (uint32_t i = 0; i < full; i++) {
         if (!sl_wire_page(chain, l->tok + i * SL_KV_PAGE))
             return sl_fail(err, SL_ENOMEM, "no memory for a digest");
+        if (one && one != SL_EFORMAT)
+            continue;
+        if (is_unwanted(s)) {
+            rc = one = SL_ECANCEL;
+            continue;
+        }
         page_record(&w, &part, s, l->q, i, chain);
         (void)sl_disk_use(&s->disk, &w, now - i * (int64_t)ORDER_NS);
         if (i < n_full(l->had))
@@ -244,13 +266,20 @@ static int read_all(struct sl_shelf *s, struct load *l, struct sl_err *err)
     if (!sl_wire_begin(chain, s->disk.model, l->salt))
         return sl_fail(err, SL_ENOMEM, "no memory for a digest");
     rc = read_pages(s, l, chain, &w, err);
+    if (!rc && is_unwanted(s))
+        rc = SL_ECANCEL;
     if (!rc)
         rc = sl_disk_read(&s->disk, &w, part, n_part, err);
-    if (rc) {
-        remove_item(s, w.key, l->n);
-        sl_disk_remove(&s->disk, &w);
+    if (rc == SL_ECANCEL)
         return rc;
-    }
+    /* What fails now may be read later, or by others; it is in the index again
+     * when it is written again. */
+    if (rc)
+        remove_item(s, w.key, l->n);
+    if (rc == SL_ENOTFOUND || rc == SL_EFORMAT)
+        sl_disk_remove(&s->disk, &w);
+    if (rc)
+        return rc;
     take_from(l->q, &w, full * SL_KV_PAGE);
     (void)sl_disk_use(&s->disk, &w,
                       sl_file_now() - full * (int64_t)ORDER_NS);
@@ -264,33 +293,37 @@ static void read_load(struct sl_shelf *s)
     int rc = read_all(s, l, &err);
 
     /* A file that is gone made room, perhaps just now, or for another server. */
-    if (rc)
+    if (rc && rc != SL_ECANCEL)
         sl_log(rc == SL_ENOTFOUND ? SL_LOG_INFO : SL_LOG_WARN,
                "event=prefix_dropped tokens=%u why=\"%s\"", l->n, err.msg);
     sl_lock(&s->mu);
     l->ok = rc == 0;
     l->state = DONE;
-    s->stats.n_drop += rc && rc != SL_ENOTFOUND;
+    s->stats.n_drop += rc && rc != SL_ENOTFOUND && rc != SL_ECANCEL;
     s->stats.n_load += rc == 0;
     s->stats.n_tok_load += rc == 0 ? l->n - l->had : 0;
     s->stats.bytes = s->disk.bytes;
+    sl_cond_wake_all(&s->change);
     sl_unlock(&s->mu);
     s->opts.wake(s->opts.wake_ctx);
 }
 
 /* --------------------------------------------------------------- writing */
 
-/* Between two files: somebody may wait for a load, or for this to end. */
+/* mu is held. */
+static bool is_late(const struct sl_shelf *s)
+{
+    return s->stop && sl_clock_ns() >= s->end_ns;
+}
+
+/* Before each file: somebody may wait for a load, or for this to end. */
 static bool goes_on(struct sl_shelf *s)
 {
-    bool reads, yes;
+    bool yes;
 
     sl_lock(&s->mu);
-    yes = !s->give_up;
-    reads = s->load.state == ASKED;
+    yes = !s->give_up && s->load.state != ASKED && !is_late(s);
     sl_unlock(&s->mu);
-    if (reads)
-        read_load(s);
     return yes;
 }
 
@@ -298,16 +331,12 @@ static int write_record(struct sl_shelf *s, struct sl_wire *w,
                         const struct sl_wire_part *part, uint32_t n_part,
                         int64_t used_ns, struct sl_err *err)
 {
-    int rc;
-
-    if (sl_disk_use(&s->disk, w, used_ns))
-        return 0;
     if (!goes_on(s))
         return SL_ECANCEL;
-    rc = sl_disk_write(&s->disk, w, part, n_part, used_ns, remove_item, s,
-                       err);
-    /* Another one of this process is at it. */
-    return rc == SL_EBUSY ? SL_ECANCEL : rc;
+    if (sl_disk_use(&s->disk, w, used_ns))
+        return 0;
+    return sl_disk_write(&s->disk, w, part, n_part, used_ns, remove_item, s,
+                         err);
 }
 
 static int write_all(struct sl_shelf *s, const struct put *p,
@@ -315,32 +344,47 @@ static int write_all(struct sl_shelf *s, const struct put *p,
 {
     uint32_t n = p->q->n_tok, full = n_full(n), n_part;
     int64_t now = sl_file_now();
-    struct sl_wire_part part[SL_WIRE_PARTS];
+    struct sl_wire_part part[SL_WIRE_PARTS], page;
     uint8_t chain[SL_SHA256];
-    struct sl_wire w;
+    struct sl_wire state, w;
     bool ok = sl_wire_begin(chain, s->disk.model, p->salt);
     int rc = 0;
 
-    if ((full + 1) * (uint64_t)s->mem->kv->page_bytes > s->opts.max_bytes)
+    n_part = state_record(&state, part, s, p->q, p->q->rec.slot, n);
+    if (full * (SL_WIRE_HEAD + (uint64_t)s->mem->kv->page_bytes) +
+            SL_WIRE_HEAD + state.bytes > sl_disk_most(&s->disk))
         return sl_fail(err, SL_ENOSPACE,
-                       "its pages pass the limit; raise "
+                       "its files pass the limit; raise "
                        "--prefix-cache-dir-gib");
     for (uint32_t i = 0; ok && !rc && i < full; i++) {
         ok = sl_wire_page(chain, p->tok + i * SL_KV_PAGE);
-        page_record(&w, part, s, p->q, i, chain);
-        rc = write_record(s, &w, part, 1, now - i * (int64_t)ORDER_NS, err);
+        page_record(&w, &page, s, p->q, i, chain);
+        rc = write_record(s, &w, &page, 1, now - i * (int64_t)ORDER_NS, err);
     }
     if (rc)
         return rc;
-    n_part = state_record(&w, part, s, p->q, p->q->rec.slot, n);
-    ok = ok && sl_wire_state(w.key, chain, p->tok + full * SL_KV_PAGE,
+    ok = ok && sl_wire_state(state.key, chain, p->tok + full * SL_KV_PAGE,
                              n - full * SL_KV_PAGE);
     if (!ok)
         return sl_fail(err, SL_ENOMEM, "no memory for a digest");
-    rc = write_record(s, &w, part, n_part, now - full * (int64_t)ORDER_NS, err);
+    rc = write_record(s, &state, part, n_part, now - full * (int64_t)ORDER_NS,
+                      err);
     if (!rc)
-        add_item(s, w.key, n);
+        add_item(s, state.key, n);
     return rc;
+}
+
+static void log_unwritten(uint32_t n_tok, const char *why)
+{
+    sl_log(SL_LOG_WARN,
+           "event=prefix_dropped tokens=%u why=\"not written: %s\"", n_tok, why);
+}
+
+/* mu is held, and there is room. */
+static void put_first(struct sl_shelf *s, const struct put *p)
+{
+    memmove(s->queue + 1, s->queue, s->n_queue++ * sizeof(*p));
+    s->queue[0] = *p;
 }
 
 static void write_put(struct sl_shelf *s, const struct put *p)
@@ -349,11 +393,13 @@ static void write_put(struct sl_shelf *s, const struct put *p)
     uint32_t n = p->q->n_tok;
     int rc = write_all(s, p, &err);
 
-    if (rc && rc != SL_ECANCEL)
-        sl_log(SL_LOG_WARN,
-               "event=prefix_dropped tokens=%u why=\"not written: %s\"", n,
-               err.msg);
     sl_lock(&s->mu);
+    if (rc == SL_ECANCEL && !s->give_up) {
+        if (s->n_queue == QUEUE)
+            rc = sl_fail(&err, SL_EBUSY, TOO_SLOW);
+        else
+            put_first(s, p);
+    }
     s->stats.n_put += rc == 0;
     s->stats.n_drop += rc && rc != SL_ECANCEL;
     s->stats.bytes = s->disk.bytes;
@@ -362,37 +408,46 @@ static void write_put(struct sl_shelf *s, const struct put *p)
     s->give_up = false;
     sl_cond_wake_all(&s->change);
     sl_unlock(&s->mu);
+    if (rc && rc != SL_ECANCEL)
+        log_unwritten(n, err.msg);
 }
 
 /* ------------------------------------------------------------ the thread */
 
+enum work { LOAD, PUT, END };
+
+/* What to do next; *p is taken out of the queue. Sleeps while there is nothing. */
+static enum work next_work(struct sl_shelf *s, struct put *p)
+{
+    enum work w = END;
+
+    sl_lock(&s->mu);
+    while (!s->stop && s->n_queue == 0 && s->load.state != ASKED)
+        sl_cond_wait(&s->change, &s->mu);
+    if (s->load.state == ASKED) {
+        w = LOAD;
+    } else if (s->n_queue > 0 && !is_late(s)) {
+        w = PUT;
+        *p = s->queue[0];
+        s->writing = p->q;
+        memmove(s->queue, s->queue + 1, --s->n_queue * sizeof(*p));
+    }
+    sl_unlock(&s->mu);
+    return w;
+}
+
 static void *shelf_main(void *arg)
 {
     struct sl_shelf *s = arg;
+    enum work w;
     struct put p;
 
-    for (;;) {
-        bool reads;
-
-        sl_lock(&s->mu);
-        while (!s->stop && s->n_queue == 0 && s->load.state != ASKED)
-            sl_cond_wait(&s->change, &s->mu);
-        reads = s->load.state == ASKED;
-        if (!reads && s->n_queue == 0) {
-            sl_unlock(&s->mu);
-            return NULL;
-        }
-        if (!reads) {
-            p = s->queue[0];
-            s->writing = p.q;
-            memmove(s->queue, s->queue + 1, --s->n_queue * sizeof(p));
-        }
-        sl_unlock(&s->mu);
-        if (reads)
+    while ((w = next_work(s, &p)) != END)
+        if (w == LOAD)
             read_load(s);
         else
             write_put(s, &p);
-    }
+    return NULL;
 }
 
 int sl_shelf_open(struct sl_shelf **out, struct sl_memory *mem,
@@ -454,11 +509,17 @@ void sl_shelf_close(struct sl_shelf **ps)
     *ps = NULL;
     if (s->started) {
         sl_lock(&s->mu);
-        s->stop = true;
+        s->stop = s->stop_load = true;
+        s->end_ns = sl_clock_ns() + s->opts.close_ns;
         sl_cond_wake_all(&s->change);
         sl_unlock(&s->mu);
         sl_thread_join(&s->thread);
     }
+    if (s->n_queue > 0)
+        sl_log(SL_LOG_WARN,
+               "event=prefix_dropped prefixes=%u why=\"not written: the disk is "
+               "too slow to wait for it at the end\"",
+               s->n_queue);
     l = end_load(s, true);
     if (l.ok) {
         sl_seq_close(&l.q);
@@ -477,12 +538,19 @@ void sl_shelf_close(struct sl_shelf **ps)
 void sl_shelf_put(struct sl_shelf *s, const struct sl_seq *q,
                   const int32_t *tok, uint64_t salt)
 {
+    uint32_t n_lost = 0; /* tokens of the oldest */
+
     sl_lock(&s->mu);
-    if (s->n_queue == QUEUE)
+    if (s->n_queue == QUEUE) {
+        n_lost = s->queue[0].q->n_tok;
+        s->stats.n_drop++;
         memmove(s->queue, s->queue + 1, --s->n_queue * sizeof(*s->queue));
+    }
     s->queue[s->n_queue++] = (struct put){q, tok, salt};
     sl_cond_wake_all(&s->change);
     sl_unlock(&s->mu);
+    if (n_lost > 0)
+        log_unwritten(n_lost, TOO_SLOW);
 }
 
 void sl_shelf_forget(struct sl_shelf *s, const struct sl_seq *q)
@@ -556,6 +624,7 @@ int sl_shelf_load(struct sl_shelf *s, struct sl_seq *q, const int32_t *tok,
     sl_lock(&s->mu);
     SL_ASSERT(s->load.state == NO_LOAD);
     s->load = l;
+    s->stop_load = false;
     sl_cond_wake_all(&s->change);
     sl_unlock(&s->mu);
     return 0;
@@ -569,6 +638,15 @@ bool sl_shelf_is_loading(struct sl_shelf *s)
     yes = s->load.state == ASKED;
     sl_unlock(&s->mu);
     return yes;
+}
+
+void sl_shelf_stop_load(struct sl_shelf *s, bool wait)
+{
+    sl_lock(&s->mu);
+    s->stop_load = true;
+    while (wait && s->load.state == ASKED)
+        sl_cond_wait(&s->change, &s->mu);
+    sl_unlock(&s->mu);
 }
 
 bool sl_shelf_loaded(struct sl_shelf *s, struct sl_seq **q, int32_t **tok,

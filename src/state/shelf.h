@@ -10,16 +10,19 @@
  *     sl_shelf_put     -- queue -->        page by page, then the state
  *     sl_shelf_forget  removes it, or waits for the file that is being written
  *     sl_shelf_load    -- one place -->    state and pages into a sequence
+ *     sl_shelf_stop_load                   not the next file
  *     sl_shelf_loaded  <-- wake --         done
  *
  * A kept prefix stands still, so it is read without a copy and without a lock
  * while it is in the queue, and a sequence that is being loaded belongs to the
- * I/O thread. The engine thread never waits for a read; for a write it waits
- * only when it has to give up the very prefix that is being written, and then
- * for one file.
+ * I/O thread. Loads go first: what is being written goes back into the queue,
+ * and finds its files when it is its turn again. The engine thread waits only
+ * when it has to give up the very prefix that is being written, or needs the
+ * pages of a load now, and then for one file.
  *
  * The queue is short. When the disk is slower than the model, the oldest in the
- * queue is dropped: its pages are mostly also those of later ones.
+ * queue is dropped: its pages are mostly also those of later ones. The end waits
+ * for the queue, but not for long.
  */
 #ifndef SL_STATE_SHELF_H
 #define SL_STATE_SHELF_H
@@ -36,6 +39,7 @@ struct sl_shelf_opts {
     /* From the I/O thread, without a lock: a load has ended. */
     void (*wake)(void *ctx);
     void *wake_ctx;
+    uint64_t close_ns; /* for how long sl_shelf_close goes on writing */
 };
 
 struct sl_shelf_stats {
@@ -51,8 +55,8 @@ struct sl_shelf_stats {
 int sl_shelf_open(struct sl_shelf **out, struct sl_memory *mem,
                   const struct sl_shelf_opts *opts, struct sl_err *err);
 
-/* Writes what is in the queue, ends the thread. A sequence that was being
- * loaded is closed. The engine thread has ended, or is the one that calls. */
+/* Writes what is in the queue, for up to close_ns and one file more, and ends
+ * the thread. A sequence that was being loaded is closed. The engine thread has ended, or is the one that calls. */
 void sl_shelf_close(struct sl_shelf **s);
 
 /* Write what q has read, tok[0..q->n_tok), some time. Both stand still until
@@ -77,7 +81,11 @@ int sl_shelf_load(struct sl_shelf *s, struct sl_seq *q, const int32_t *tok,
                   uint32_t n, uint64_t salt, struct sl_err *err);
 bool sl_shelf_is_loading(struct sl_shelf *s);
 
-/* Once after each wake: the sequence and its tokens become the caller's (to be
+/* It is not wanted any more; `wait` until it is not loading, which is for one
+ * file. It has failed then, or was done just before. */
+void sl_shelf_stop_load(struct sl_shelf *s, bool wait);
+
+/* Once for each load, when it is not loading any more: the sequence and its tokens become the caller's (to be
  * ended with sl_seq_close and sl_mem_free). False, and *q NULL, when it could
  * not be loaded. */
 bool sl_shelf_loaded(struct sl_shelf *s, struct sl_seq **q, int32_t **tok,

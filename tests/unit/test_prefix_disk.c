@@ -406,21 +406,21 @@ static void of_another_model(void **state)
 
 static void what_a_killed_process_leaves(void **state)
 {
-    char mine[512], other[512];
+    const int64_t hour_ns = (int64_t)3600 * 1000000000;
+    char old[512], fresh[512];
 
     (void)state;
     (void)ask_fresh(1);
-    /* No process has the largest number; process 1 always lives. */
-    snprintf(mine, sizeof(mine), "%s/%.120s.2147483647.tmp", dir,
+    snprintf(old, sizeof(old), "%s/%.120s.1.tmp", dir, list(".page")->name[0]);
+    snprintf(fresh, sizeof(fresh), "%s/%.120s.2.tmp", dir,
              list(".page")->name[0]);
-    snprintf(other, sizeof(other), "%s/%.120s.1.tmp", dir,
-             list(".page")->name[0]);
-    assert_int_equal(sl_file_write(mine, "torn", 4, NULL), 0);
-    assert_int_equal(sl_file_write(other, "torn", 4, NULL), 0);
+    assert_int_equal(sl_file_write(old, "torn", 4, NULL), 0);
+    assert_int_equal(sl_file_write(fresh, "torn", 4, NULL), 0);
+    assert_true(sl_file_touch(old, sl_file_now() - hour_ns));
     assert_int_equal(ask_fresh(1), PROMPT - 100);
     assert_true(was_logged("a process that wrote them was ended"));
-    assert_int_equal(sl_file_kind(mine), SL_FILE_NONE);
-    assert_int_equal(sl_file_kind(other), SL_FILE_REGULAR);
+    assert_int_equal(sl_file_kind(old), SL_FILE_NONE);
+    assert_int_equal(sl_file_kind(fresh), SL_FILE_REGULAR);
 }
 
 static void a_full_disk(void **state)
