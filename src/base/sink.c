@@ -86,8 +86,26 @@ int sl_sink_read(const struct sl_sink *s, uint64_t at, void *p, size_t n,
     return 0;
 }
 
+/* Does the path still lead to the open file? */
+static bool is_mine(const struct sl_sink *s)
+{
+    struct stat a, b;
+
+    return !fstat(s->fd, &a) && !lstat(s->path, &b) && a.st_ino == b.st_ino &&
+           a.st_dev == b.st_dev;
+}
+
 int sl_sink_cut(struct sl_sink *s, uint64_t len, struct sl_err *err)
 {
+    char path[sizeof(s->path)];
+
+    if (!is_mine(s)) {
+        memcpy(path, s->path, sizeof(path));
+        sl_sink_close(s);
+        if (sl_sink_open(s, path, err))
+            return SL_EIO;
+        len = sl_min(len, s->len);
+    }
     if (ftruncate(s->fd, (off_t)len))
         return sl_fail_errno(err, errno, "cutting '%s'", s->path);
     s->len = len;

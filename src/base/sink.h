@@ -29,6 +29,8 @@ int sl_sink_add(struct sl_sink *s, const void *p, size_t len,
 /* n bytes at `at`, all of them. */
 int sl_sink_read(const struct sl_sink *s, uint64_t at, void *p, size_t n,
                  struct sl_err *err);
+/* To its first `len` bytes, or fewer. A file that another process has given its
+ * final name meanwhile is left as it is, and a new one is begun. */
 int sl_sink_cut(struct sl_sink *s, uint64_t len, struct sl_err *err);
 int sl_sink_sync(struct sl_sink *s, struct sl_err *err);
 

@@ -1124,11 +1124,18 @@ def gguf_of_demo():
         return out.read_bytes(), Run("run", str(out), *ASK).out
 
 
-def kill_once(h, target, rng, where):
+def kill_once(h, target, rng, where, word):
+    """Some time after it said the word, or after it was started."""
     p = h.start("run", target, *ASK)
-    time.sleep(rng.uniform(0.02, 0.7))
+    err = b""
+    while word not in err:
+        more = p.stderr.readline()
+        if not more:
+            break
+        err += more
+    time.sleep(rng.uniform(0.01, 0.5))
     p.kill()
-    _, err = p.communicate()
+    err += p.communicate()[1]
     at = "answer" if b"[prompt" in err else "convert" if b"loading" in err \
         else "download" if b"to fetch" in err else "start, verify"
     where[at] = where.get(at, 0) + 1
@@ -1140,6 +1147,7 @@ def kill_all_the_time(repo, target, want, rng):
     damaged, and little was fetched twice."""
     total = sum(len(d) for d in repo.files.values())
     where, n_late = {}, max(KILLS * 2 // 5, 2)
+    big = repo.name.encode() + b"@"  # the plan of the large files
     with Home() as h:
         start = HUB.served
         for k in range(KILLS):
@@ -1148,7 +1156,9 @@ def kill_all_the_time(repo, target, want, rng):
                 check(r.rc == 0 and r.out == want, r)
                 shutil.rmtree(h.dir / "data/sluice/receipts" if k % 2 else
                               h.dir / ".cache/sluice")
-            kill_once(h, target, rng, where)
+            kill_once(h, target, rng, where,
+                      b"" if k % 4 == 3 else b"loading" if
+                      k >= KILLS - n_late and k % 2 == 0 else big)
             for blob in h.dir.rglob("blobs/*"):
                 check(blob.stat().st_size in map(len, repo.files.values()) or
                       blob.stat().st_size < LFS_BYTES, blob)

@@ -6,9 +6,11 @@
 
 #include <cmocka.h>
 
+#include "base/sink.h"
+#include "base/tree.h"
+#include "bundle/choose.h"
 #include "bundle/client.h"
 #include "bundle/hub.h"
-#include "bundle/choose.h"
 #include "bundle/pull.h"
 #include "bundle/store.h"
 
@@ -240,11 +242,43 @@ static void digests(void **s)
     assert_string_equal(hex, "ce013625030ba8dba906f756967f9e9ca394464a");
 }
 
+/* Where no lock holds two may have one partial file open. When the first has
+ * given it its name, the second must not cut it. */
+static void named_by_another(void **s)
+{
+    char dir[] = "/tmp/sluice-sink-XXXXXX", part[64], blob[64], *text;
+    struct sl_sink a, b;
+    struct sl_err err;
+    size_t n;
+
+    (void)s;
+    assert_non_null(mkdtemp(dir));
+    snprintf(part, sizeof(part), "%s/part", dir);
+    snprintf(blob, sizeof(blob), "%s/blob", dir);
+    assert_int_equal(sl_sink_open(&a, part, &err), 0);
+    assert_int_equal(sl_sink_add(&a, "whole", 5, &err), 0);
+    assert_int_equal(sl_sink_open(&b, part, &err), 0);
+    assert_int_equal(sl_sink_finish(&a, &err), 0);
+    assert_int_equal(sl_tree_adopt(part, blob, &err), 0);
+    assert_int_equal(sl_sink_cut(&b, 0, &err), 0);
+    assert_int_equal(sl_sink_add(&b, "new", 3, &err), 0);
+    sl_sink_close(&b);
+    assert_int_equal(sl_file_read(&text, &n, blob, 100, &err), 0);
+    assert_int_equal(n, 5);
+    assert_memory_equal(text, "whole", 5);
+    sl_file_free(text);
+    assert_int_equal(sl_file_read(&text, &n, part, 100, &err), 0);
+    assert_int_equal(n, 3);
+    sl_file_free(text);
+    assert_int_equal(sl_tree_remove(dir, &err), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(redirections),    cmocka_unit_test(private_addresses),
         cmocka_unit_test(waits),           cmocka_unit_test(listings),
+        cmocka_unit_test(named_by_another),
         cmocka_unit_test(next_pages),      cmocka_unit_test(choices),
         cmocka_unit_test(strangers_words), cmocka_unit_test(digests),
     };
