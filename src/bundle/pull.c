@@ -261,12 +261,15 @@ static int not_pinned(const struct sl_target *t, struct sl_err *err)
                    t->sha256, t->repo);
 }
 
-static int no_profiles(const struct sl_pulling *p, const struct sl_target *t,
-                       struct sl_err *err)
+/* What is no bundle has two profiles of its own. */
+static int check_profile(const struct sl_pulling *p, const struct sl_target *t,
+                         struct sl_err *err)
 {
+    if (!p->o->profile || sl_shape_is_word(SL_PULL_PROFILES, p->o->profile))
+        return 0;
     return sl_fail(err, SL_EARG,
-                   "profile '%.96s' is asked for, and '%s' is no bundle; leave "
-                   "--profile away",
+                   "profile '%.96s' is asked for, and '%s' is no bundle, so "
+                   "there are spec-decode and plain",
                    p->o->profile, t->repo);
 }
 
@@ -439,10 +442,10 @@ static int pull_online(struct sl_pulling *p, struct sl_ready *r,
             rc = check_manifest(p, r, t, err);
     } else if (!rc && *t->sha256) {
         rc = not_pinned(t, err);
-    } else if (!rc && p->o->profile) {
-        rc = no_profiles(p, t, err);
     } else if (!rc) {
-        rc = pull_checkpoint(p, r, t, &l, err);
+        rc = check_profile(p, t, err);
+        if (!rc)
+            rc = pull_checkpoint(p, r, t, &l, err);
     }
     sl_hub_list_deinit(&l);
     return rc ? rc : set_refs(p, t, rev, err);
@@ -532,7 +535,7 @@ static int pull_local(struct sl_pulling *p, struct sl_ready *r,
     if (*t->sha256)
         return sl_fail(err, SL_ENOTFOUND, "no such bundle is installed");
     rc = local_checkpoint(p, r, t, err);
-    return rc || !p->o->profile ? rc : no_profiles(p, t, err);
+    return rc ? rc : check_profile(p, t, err);
 }
 
 /* ------------------------------------------------------------- freshness */

@@ -42,6 +42,9 @@ enum sl_pull_how {
     SL_PULL_HERE,   /* 'serve': what is here serves; say when there is newer */
 };
 
+/* The profiles of what is no bundle: with its draft head, and without. */
+#define SL_PULL_PROFILES "spec-decode|plain"
+
 struct sl_pull_opts {
     const struct sl_places *places;
     enum sl_pull_how how;

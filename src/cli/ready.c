@@ -291,6 +291,38 @@ static int apply_bundle(struct sl_cli_ready *r, struct sl_opts *o,
                             r->hub.install.name, NULL, err);
 }
 
+/* A checkpoint or GGUF model of a hub has two profiles: with its draft head,
+ * and plain. Without a word everything drafts that can. */
+static int apply_implicit(struct sl_cli_ready *r, struct sl_opts *o,
+                          struct sl_err *err)
+{
+    const char *want = o->value[SL_OPT_PROFILE].s;
+    bool plain = want && !strcmp(want, "plain");
+    char *text = NULL;
+    json_t *about = NULL;
+    int rc = 0;
+
+    if (!want)
+        return 0;
+    if (!plain)
+        rc = sl_inspect(&text, r->path, err);
+    if (!rc && !plain)
+        rc = sl_json_parse(&about, text, strlen(text), "the description", err);
+    if (!rc && !plain && !json_is_true(json_object_get(about, "mtp")))
+        rc = sl_fail(err, SL_EUNSUP,
+                     "'%s' has no draft head, so there is no profile "
+                     "spec-decode; use --profile plain",
+                     r->hub.repo);
+    sl_free(text);
+    json_decref(about);
+    if (rc)
+        return rc;
+    r->flat = json_pack("{s:s}", "speculate", plain ? "off" : "all");
+    r->profile_name = plain ? "plain" : "spec-decode";
+    return r->flat ? sl_opts_profile(o, r->flat, err)
+                   : sl_fail(err, SL_ENOMEM, "no memory is left for a profile");
+}
+
 /* ------------------------------------------------------------- resolving */
 
 static bool is_installed(const struct sl_cli_ready *r, const char *name)
@@ -338,9 +370,9 @@ static int get_from_hub(struct sl_cli_ready *r, struct sl_opts *o,
                           err);
     else
         snprintf(r->path, sizeof(r->path), "%s", r->hub.dir);
-    if (!rc && r->hub.has_bundle &&
-        (want == SL_WANT_ALL || want == SL_WANT_PLAN))
-        rc = apply_bundle(r, o, want, err);
+    if (!rc && (want == SL_WANT_ALL || want == SL_WANT_PLAN))
+        rc = r->hub.has_bundle ? apply_bundle(r, o, want, err)
+                               : apply_implicit(r, o, err);
     return rc;
 }
 

@@ -199,13 +199,26 @@ def profiles():
         check(r.rc == 2 and "choose one of spec-decode, plain" in r.err, r)
         r = h.run("run", "t/demo-bundle", *ASK, "--profile", "fast")
         check(r.rc == 0 and "'fast' is called 'spec-decode' now" in r.err, r)
-    # What is no bundle has none.
+    # A folder has none; what is no bundle on a hub has two.
     with Home() as h:
-        for argv in (("run", str(DEMO), "hi"), ("pull", WEIGHTS.name),
-                     ("run", WEIGHTS.name, "hi")):
-            r = h.run(*argv, "--profile", "plain")
-            check(r.rc == 2 and "is no bundle" in r.err, r)
+        r = h.run("run", str(DEMO), "hi", "--profile", "plain")
+        check(r.rc == 2 and "is no bundle" in r.err, r)
+        for argv in (("pull", WEIGHTS.name), ("run", WEIGHTS.name, "hi")):
+            r = h.run(*argv, "--profile", "fast")
+            check(r.rc == 2 and "there are spec-decode and plain" in r.err, r)
         check(not h.snapshot(WEIGHTS).exists(), "refused before it is fetched")
+        for profile in ("spec-decode", "plain"):
+            r = h.run("run", WEIGHTS.name, *ASK, "--profile", profile)
+            check(r.rc == 0 and r.out == WANT, r)
+        r = h.run("serve", WEIGHTS.name, "--print", "--profile", "plain")
+        check(r.rc == 0 and "--speculate off  (profile)" in r.out, r)
+    conf = json.loads(WEIGHTS.files["config.json"])
+    conf["mtp_num_hidden_layers"] = 0
+    w = HUB.add(Repo("t/headless", {**demo_files(), "config.json":
+                                    json.dumps(conf).encode()}))
+    with Home() as h:
+        r = h.run("run", w.name, *ASK, "--profile", "spec-decode")
+        check(r.rc == 3 and "has no draft head" in r.err, r)
 
 
 @test
