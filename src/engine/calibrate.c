@@ -50,6 +50,7 @@ static double pass_s(struct sl_engine *e, struct sl_seq **q, uint32_t n)
                             .tok = e->step_tok,
                             .hidden = e->hidden,
                             .y = e->hidden,
+                            .head = e->draft_head,
                             .logit_row = e->logit_row,
                             .n_logit = n};
 
@@ -68,6 +69,7 @@ static double block_s(struct sl_engine *e, struct sl_seq **q, uint32_t n)
                                 .n_seq = n,
                                 .anchor = e->flash_anchor,
                                 .n_vocab = e->n_vocab,
+                                .head = e->draft_head,
                                 .draft = e->flash_draft};
     uint64_t t0 = sl_clock_ns();
 

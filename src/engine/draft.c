@@ -78,8 +78,22 @@ bool sl_draft_takes(const struct sl_engine *e, uint32_t i)
     return p->why == SL_FINISH_NONE || (e->n_keep > 0 && g->max_out > 0);
 }
 
+/* What came up in prompts and answers comes up again. */
+static void count_tokens(struct sl_engine *e)
+{
+    for (uint32_t i = 0; i < e->n_run; i++) {
+        struct sl_gen *g = e->run[i];
+
+        sl_draft_head_add(e->draft_head, g->tok + g->n_headed,
+                          g->n_known - g->n_headed);
+        g->n_headed = g->n_known;
+    }
+}
+
 void sl_engine_draft(struct sl_engine *e)
 {
+    if (e->draft_head)
+        count_tokens(e);
     decide(e);
     for (int by = 0; by < SL_N_BY; by++)
         if (e->drafter[by] && e->drafter[by]->run)

@@ -137,6 +137,7 @@ static void propose(struct sl_engine *e)
     struct sl_flash_blocks b = {.seq = e->step_seq,
                                 .anchor = e->flash_anchor,
                                 .n_vocab = e->n_vocab,
+                                .head = e->draft_head,
                                 .draft = e->flash_draft};
     uint64_t t0 = sl_clock_ns();
 

@@ -140,8 +140,10 @@ static void propose(struct sl_engine *e, struct sl_mtp_step *s, uint32_t k)
 {
     size_t h = e->weights->conf.hidden;
     const float *logits = s->logits;
-    uint32_t from = 0;
+    uint32_t from = 0, ld = e->weights->conf.vocab, n = e->n_vocab;
 
+    if (s->head)
+        n = ld = sl_draft_head_get(s->head)->rows;
     s->n_seq = s->n_row = s->n_logit = 0;
     for (uint32_t i = 0; i < e->n_run; i++) {
         struct sl_gen *g = e->run[i];
@@ -149,8 +151,10 @@ static void propose(struct sl_engine *e, struct sl_mtp_step *s, uint32_t k)
 
         if (g->by != SL_BY_MTP || g->n_draft <= k)
             continue;
-        g->draft[k] = (int32_t)e->kern.argmax(&max, logits, e->n_vocab);
-        logits += e->weights->conf.vocab;
+        g->draft[k] = (int32_t)e->kern.argmax(&max, logits, n);
+        if (s->head)
+            g->draft[k] = sl_draft_head_id(s->head, (uint32_t)g->draft[k]);
+        logits += ld;
         from++;
         if (g->n_draft == k + 1)
             continue;
@@ -172,6 +176,7 @@ static void run(struct sl_engine *e)
                             .tok = e->step_tok,
                             .hidden = e->hidden,
                             .y = e->hidden,
+                            .head = e->draft_head,
                             .logit_row = e->logit_row};
 
     gather(e, &s);

@@ -795,6 +795,9 @@ static int load(struct sl_engine *e, const char *path, struct sl_err *err)
         rc = sl_restore_open(e, e->flash ? drafter : NULL, err);
     if (!rc)
         rc = open_step(e, err);
+    if (!rc && (e->uses_mtp || e->flash))
+        rc = sl_draft_head_open(&e->draft_head, &e->weights->head, e->n_vocab,
+                                err);
     t0 = sl_clock_ns();
     if (!rc && e->drafts)
         sl_engine_calibrate(e);
@@ -866,6 +869,7 @@ void sl_engine_close(struct sl_engine **pe)
     sl_restore_close(e);
     sl_prefix_close(&e->prefix);
     sl_flash_close(&e->flash);
+    sl_draft_head_close(&e->draft_head);
     sl_memory_close(&e->mem);
     sl_chat_close(&e->chat);
     sl_shapes_close(&e->shapes);

@@ -87,6 +87,7 @@ struct sl_engine {
     bool drafts;        /* somebody may draft */
     bool uses_mtp;      /* the model's head among them */
     uint32_t max_depth; /* drafts of one sequence */
+    struct sl_draft_head *draft_head; /* NULL: drafters use the whole head */
     struct sl_flash *flash; /* the block drafter, or NULL */
     const struct sl_flash_conf *flash_conf;
     uint32_t flash_plane;

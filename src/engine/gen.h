@@ -82,6 +82,7 @@ struct sl_gen {
     enum sl_odds_of odds;
     struct sl_guess guess;
     struct sl_ngram *ngram; /* NULL: not used */
+    uint32_t n_headed; /* of tok, for which the drafters' head has rows */
     struct sl_ring ring; /* final hidden rows that the draft head has not seen */
     struct sl_ring taps; /* and residuals for the block drafter, */
     bool began, far;     /* which was asked; its context is too long for it */

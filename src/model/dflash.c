@@ -544,26 +544,32 @@ static void scale_logits(const struct sl_flash_conf *c, float *u, size_t n)
         u[i] = c->softcap * (1 - 2 / (1 + sl_exp(2 * u[i] / c->softcap)));
 }
 
-/* Choose the drafts of one sequence from its logits u [block - 1][vocab]. */
-static void choose(struct sl_flash *f, struct sl_model *m, float *u,
-                   const float *gate, int32_t prev, uint32_t n_vocab,
+/* Choose the drafts of one sequence from its logits u [block - 1][ld], of which
+ * n may be proposed. */
+static void choose(struct sl_flash *f, struct sl_model *m,
+                   const struct sl_draft_head *head, float *u, uint32_t ld,
+                   uint32_t n_row, const float *gate, int32_t prev,
                    int32_t *draft)
 {
     const struct sl_flash_conf *c = &f->c;
     float val[SL_FLASH_MAX_TOP];
     int32_t id[SL_FLASH_MAX_TOP];
 
-    for (uint32_t i = 0; i + 1 < c->block; i++, u += c->vocab) {
+    for (uint32_t i = 0; i + 1 < c->block; i++, u += ld) {
         float max;
 
-        scale_logits(c, u, n_vocab);
+        scale_logits(c, u, n_row);
         if (c->is_v2) {
-            uint32_t n = top(u, n_vocab, c->top_k, id, val);
+            uint32_t n = top(u, n_row, c->top_k, id, val);
 
+            for (uint32_t k = 0; head && k < n; k++)
+                id[k] = sl_draft_head_id(head, (uint32_t)id[k]);
             prev = select_one(f, m->run.kern, prev, gate + i * c->rank, id,
                               val, n);
         } else {
-            prev = (int32_t)m->run.kern->argmax(&max, u, n_vocab);
+            prev = (int32_t)m->run.kern->argmax(&max, u, n_row);
+            if (head)
+                prev = sl_draft_head_id(head, (uint32_t)prev);
         }
         draft[i] = prev;
     }
@@ -575,6 +581,9 @@ static void propose(struct sl_flash *f, struct sl_model *m,
 {
     const struct sl_flash_conf *c = &f->c;
     uint32_t each = c->block - 1, step = f->max_logit / each;
+    const struct sl_mat *head =
+        b->head ? sl_draft_head_get(b->head) : &f->target->head;
+    uint32_t n_row = b->head ? head->rows : b->n_vocab;
 
     for (uint32_t i0 = 0; i0 < b->n_seq; i0 += step) {
         uint32_t n = (uint32_t)sl_min(step, b->n_seq - i0);
@@ -585,13 +594,13 @@ static void propose(struct sl_flash *f, struct sl_model *m,
             memcpy(f->y + (size_t)i * each * c->hidden,
                    f->x + ((size_t)(i0 + i) * c->block + 1) * c->hidden,
                    each * c->hidden * sizeof(*f->y));
-        sl_mul_one(&m->run, u, &f->target->head, f->y, (size_t)n * each);
+        sl_mul_one(&m->run, u, head, f->y, (size_t)n * each);
         if (c->is_v2)
             sl_mul_one(&m->run, f->sel, &f->gate_proj, f->y, (size_t)n * each);
         for (uint32_t i = 0; i < n; i++) {
-            choose(f, m, u + (size_t)i * each * c->vocab,
-                   f->sel + (size_t)i * each * c->rank, b->anchor[i0 + i],
-                   b->n_vocab, b->draft + (size_t)(i0 + i) * each);
+            choose(f, m, b->head, u + (size_t)i * each * head->rows,
+                   head->rows, n_row, f->sel + (size_t)i * each * c->rank,
+                   b->anchor[i0 + i], b->draft + (size_t)(i0 + i) * each);
             if (b->logits)
                 memcpy(b->logits + (size_t)(i0 + i) * each * c->vocab,
                        u + (size_t)i * each * c->vocab,

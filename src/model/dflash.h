@@ -11,6 +11,7 @@
 #define SL_MODEL_DFLASH_H
 
 #include "model/dflash_conf.h"
+#include "model/draft_head.h"
 #include "model/qwen35.h"
 
 struct sl_flash;
@@ -49,7 +50,9 @@ struct sl_flash_blocks {
     const int32_t *anchor; /* [n_seq] the last committed token, not yet seen */
     uint32_t n_vocab;      /* ids that may be proposed */
     int32_t *draft;
-    float *logits; /* [n_seq][block - 1][vocab] out, for tests; NULL */
+    const struct sl_draft_head *head; /* NULL: the whole of the target's */
+    float *logits; /* [n_seq][block - 1][vocab] out, for tests and without
+                      `head`; NULL */
 };
 void sl_flash_draft(struct sl_flash *f, struct sl_model *m,
                     const struct sl_flash_blocks *b);

@@ -54,7 +54,9 @@ static void head(struct sl_model *m, struct sl_mtp_step *s, const float *y)
     for (uint32_t i = 0; i < s->n_logit; i++)
         memcpy(m->work.last + i * h, y + s->logit_row[i] * h,
                h * sizeof(*y));
-    sl_mul_one(&m->run, m->work.logits, &m->w->head, m->work.last, s->n_logit);
+    sl_mul_one(&m->run, m->work.logits,
+               s->head ? sl_draft_head_get(s->head) : &m->w->head,
+               m->work.last, s->n_logit);
     s->logits = m->work.logits;
 }
 

@@ -12,6 +12,7 @@
 #ifndef SL_MODEL_MTP_H
 #define SL_MODEL_MTP_H
 
+#include "model/draft_head.h"
 #include "model/qwen35.h"
 
 struct sl_mtp_step {
@@ -28,7 +29,9 @@ struct sl_mtp_step {
     float *y; /* [n_row][hidden] out: what the next row of a chain takes as
                  hidden; NULL: not wanted. May be `hidden`. */
 
-    /* Given: [n_logit][vocab], borrowed until the next forward of any kind. */
+    const struct sl_draft_head *head; /* NULL: the whole of the target's */
+
+    /* Given: [n_logit][rows of the head], borrowed until the next forward of any kind. */
     float *logits;
 };
 
