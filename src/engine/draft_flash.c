@@ -4,8 +4,8 @@
  * token, in one product for all sequences of the step. While nobody wants its
  * drafts, taps wait (ring.h) and are seen when the ring is full.
  *
- * One pass proposes a whole block; how much of it is verified was decided
- * before.
+ * One pass proposes a whole block; how much of it is verified is decided when it
+ * is known how sure the drafter was (sl_speculate_cut).
  */
 #include "base/clock.h"
 #include "engine/drafter.h"
@@ -131,6 +131,19 @@ static void see(struct sl_engine *e)
     sl_flash_see(e->flash, e->model, &r);
 }
 
+/* Block i is for g: as much of it as is worth verifying, and as there is room
+ * for. */
+static void take(struct sl_engine *e, struct sl_gen *g, uint32_t i)
+{
+    uint32_t each = e->flash_conf->block - 1, most = (uint32_t)sl_min(each, g->n_draft);
+
+    memcpy(g->draft, e->flash_draft + (size_t)i * each,
+           most * sizeof(*g->draft));
+    memcpy(g->sure, e->flash_sure + (size_t)i * each, most * sizeof(*g->sure));
+    g->n_draft = sl_speculate_cut(&e->spec, &e->verify, &g->guess, g->sure,
+                                  most, g->n_draft, e->n_run, g->seq->n_tok);
+}
+
 static void propose(struct sl_engine *e)
 {
     uint32_t each = e->flash_conf->block - 1, n = 0;
@@ -138,6 +151,7 @@ static void propose(struct sl_engine *e)
                                 .anchor = e->flash_anchor,
                                 .n_vocab = e->n_vocab,
                                 .head = e->draft_head,
+                                .sure = e->flash_sure,
                                 .draft = e->flash_draft};
     uint64_t t0 = sl_clock_ns();
 
@@ -162,8 +176,7 @@ static void propose(struct sl_engine *e)
         struct sl_gen *g = e->run[i];
 
         if (drafts(g))
-            memcpy(g->draft, e->flash_draft + (size_t)n++ * each,
-                   g->n_draft * sizeof(*g->draft));
+            take(e, g, n++);
     }
 }
 

@@ -444,6 +444,7 @@ static int open_step(struct sl_engine *e, struct sl_err *err)
         {&e->flash_in, rows, taps * sizeof(*e->flash_in)},
         {&e->flash_anchor, block ? n : 0, sizeof(*e->flash_anchor)},
         {&e->flash_draft, n, block * sizeof(*e->flash_draft)},
+        {&e->flash_sure, n, block * sizeof(*e->flash_sure)},
         {&e->run, n, sizeof(*e->run)},
         {&e->step_seq, n, sizeof(*e->step_seq)},
         {&e->step_rows, n, sizeof(*e->step_rows)},
@@ -885,6 +886,7 @@ void sl_engine_close(struct sl_engine **pe)
     sl_mem_free(e->flash_in);
     sl_mem_free(e->flash_anchor);
     sl_mem_free(e->flash_draft);
+    sl_mem_free(e->flash_sure);
     sl_mem_free(e->hidden);
     sl_mem_free(e->draft_n);
     sl_mem_free(e->draft_pos);

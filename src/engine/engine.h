@@ -93,6 +93,7 @@ struct sl_engine {
     uint32_t flash_plane;
     float *taps, *flash_in; /* [max_num_batched_tokens][n_tap * hidden]: as the
                                step gives them, and side by side */
+    float *flash_sure; /* [max_num_seqs][block - 1] */
     int32_t *flash_anchor, *flash_draft; /* [max_num_seqs], times block - 1 */
     uint32_t step_n_row;    /* of the step that was run last */
     const struct sl_drafter *drafter[SL_N_BY]; /* NULL: not used */

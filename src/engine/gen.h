@@ -77,6 +77,7 @@ struct sl_gen {
     uint32_t n_thought, n_closed; /* tokens of reasoning; used up of `close` */
     bool may_draft;
     int32_t draft[SL_MAX_DRAFT]; /* proposed to follow tok[n_known - 1] */
+    float sure[SL_MAX_DRAFT]; /* of them, when a block drafter proposed */
     uint32_t n_draft;
     enum sl_by by; /* who proposed them */
     enum sl_odds_of odds;

@@ -24,6 +24,10 @@
  * right earns the token it gave, and the next one comes soon. There is none where
  * even drafts that are always right would not pay.
  *
+ * A block comes with how sure its drafter is of each token. That is held against
+ * how often such tokens were right (eight bins), and the running product says
+ * where the block is cut before it is verified.
+ *
  * Tables can be wrong, so a guard compares what rounds with drafts really took
  * with what the table of plain steps says, and stops drafting for a while when
  * it lost. (Numbers: performance.md 4.5.)
@@ -74,6 +78,8 @@ void sl_speculate_init(struct sl_speculate *s, uint32_t fixed, double ratio)
     *s = (struct sl_speculate){.fixed = fixed, .min_ratio = ratio};
     for (int i = 0; i < SL_N_ODDS; i++)
         odds_init(&s->odds[i]);
+    for (int i = 0; i < SL_SURE_BINS; i++)
+        s->sure.right[i] = (i + 0.5) / SL_SURE_BINS;
 }
 
 void sl_guess_init(struct sl_guess *g, const struct sl_speculate *s)
@@ -383,6 +389,11 @@ void sl_speculate_plan(struct sl_speculate *s, const struct sl_cost *step,
         if (bid[i].depth == 0)
             continue;
         bid[i].guess->by = bid[i].by;
+        /* Its pass gives the whole block, which is cut when it is known. */
+        if (n == 1 && bid[i].by == SL_BY_FLASH && !sl_speculate_is_told(s) &&
+            !bid[i].guess->probing)
+            bid[i].depth =
+                (uint32_t)sl_min(bid[i].most[SL_BY_FLASH], max_draft);
         if (!bid[i].guess->probing)
             s->last_use[bid[i].by] = s->n_plan;
     }
@@ -425,6 +436,52 @@ void sl_speculate_learn(struct sl_speculate *s, struct sl_guess *g,
         odds_age(&g->odds[odds], n_draft);
     if (g->probing)
         s->credit_s += n_accept * s->token_s;
+}
+
+static uint32_t bin_of(float share)
+{
+    float x = share * SL_SURE_BINS;
+
+    /* Also what is no number. */
+    return x >= 1 ? (uint32_t)sl_min((size_t)x, SL_SURE_BINS - 1) : 0;
+}
+
+void sl_speculate_sure(struct sl_speculate *s, const float *sure,
+                       uint32_t n_draft, uint32_t n_accept)
+{
+    for (uint32_t i = 0; i < n_draft && i <= n_accept; i++) {
+        uint32_t k = bin_of(sure[i]);
+        double gain = 1.0 / (double)(++s->sure.n_seen[k] + 1);
+
+        gain = gain > GAIN_ALL ? gain : GAIN_ALL;
+        s->sure.right[k] += gain * ((i < n_accept) - s->sure.right[k]);
+    }
+}
+
+uint32_t sl_speculate_cut(const struct sl_speculate *s,
+                          const struct sl_cost *step, const struct sl_guess *g,
+                          const float *sure, uint32_t n_draft, uint32_t planned,
+                          uint32_t n, uint64_t n_context)
+{
+    double pass = sl_speculate_passes_s(s, SL_BY_FLASH, 1, n);
+    double best = 0, tokens = n, reach = 1;
+    uint32_t cut = (uint32_t)sl_min(1, n_draft);
+
+    if (sl_speculate_is_told(s) || g->probing)
+        return planned;
+    /* The pass is spent; each row more costs what the table says. One draft is
+     * always verified: or a drafter that became bad would not be found out. */
+    for (uint32_t k = 1; k <= n_draft; k++) {
+        double rate;
+
+        tokens += reach *= s->sure.right[bin_of(sure[k - 1])];
+        rate = tokens / (sl_cost_predict(step, n + k, n_context) + pass);
+        if (rate > best) {
+            best = rate;
+            cut = k;
+        }
+    }
+    return cut;
 }
 
 void sl_speculate_earn(struct sl_speculate *s, double step_s, double draft_s)

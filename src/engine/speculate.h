@@ -35,6 +35,14 @@ struct sl_odds {
     uint32_t n_seen[SL_MAX_DRAFT];
 };
 
+/* How sure a block drafter was of a draft, against how often such drafts were
+ * right. */
+#define SL_SURE_BINS 8
+struct sl_sure {
+    double right[SL_SURE_BINS]; /* by eighths of its share */
+    uint32_t n_seen[SL_SURE_BINS];
+};
+
 /* What one sequence remembers. */
 struct sl_guess {
     struct sl_odds odds[SL_N_ODDS];
@@ -58,6 +66,7 @@ struct sl_speculate {
     double min_ratio; /* of the plain rate; below it drafting is stopped; 0:
                          never */
     struct sl_odds odds[SL_N_ODDS]; /* of all sequences */
+    struct sl_sure sure;
     struct sl_cost pass[SL_N_BY];   /* one pass of a drafter, by sequences */
     uint64_t n_round, n_draft, n_accept;
     uint64_t n_plan;            /* decisions, of which each */
@@ -106,6 +115,18 @@ void sl_speculate_plan(struct sl_speculate *s, const struct sl_cost *step,
 void sl_speculate_learn(struct sl_speculate *s, struct sl_guess *g,
                         enum sl_odds_of odds, uint32_t n_draft,
                         uint32_t n_accept);
+
+/* A block drafter did its pass for one of n sequences: how many of its n_draft
+ * drafts are worth their rows, by how sure it was of each, as that turned out so
+ * far: at least one. What was told or is a probe stays as planned. */
+uint32_t sl_speculate_cut(const struct sl_speculate *s,
+                          const struct sl_cost *step, const struct sl_guess *g,
+                          const float *sure, uint32_t n_draft, uint32_t planned,
+                          uint32_t n, uint64_t n_context);
+
+/* The first n_accept of n_draft such drafts were right. */
+void sl_speculate_sure(struct sl_speculate *s, const float *sure,
+                       uint32_t n_draft, uint32_t n_accept);
 
 /* A step took so long, of whatever rows; and what drafters did behind it. */
 void sl_speculate_earn(struct sl_speculate *s, double step_s, double draft_s);

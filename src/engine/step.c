@@ -377,6 +377,8 @@ static void draw_rows(struct sl_engine *e, struct sl_gen *g, struct sl_part *p,
     }
     p->n_kept = p->firm + right;
     sl_speculate_learn(&e->spec, &g->guess, g->odds, p->tent, right);
+    if (g->by == SL_BY_FLASH)
+        sl_speculate_sure(&e->spec, g->sure, p->tent, right);
     sl_engine_count_round(e, g->by, p->tent, right);
     if (e->record && p->firm == 1) /* no prompt in it */
         sl_record_round(e->record, p->tent, right, e->round_s);

@@ -30,6 +30,8 @@
 #include "ops/mul.h"
 #include "ops/rows.h"
 
+#define FIRST_TOP 16 /* candidates that a share is of, without a selector */
+
 struct conv_w {
     const float *base;  /* [side][tap][hidden] */
     struct sl_mat proj; /* [side * tap * groups, hidden] */
@@ -508,30 +510,35 @@ static uint32_t top(const float *u, uint32_t n, uint32_t k, int32_t *id,
     return have;
 }
 
-/* Behind `prev`, which of the candidates: argmax of
- * u[c] + sum over r of before[prev][r] gate[r] after[c][r]. */
-static int32_t select_one(struct sl_flash *f, const struct sl_kern *kern,
-                          int32_t prev, const float *gate, const int32_t *id,
-                          const float *val, uint32_t n)
+/* Add the selector's part to the values of the candidates behind `prev`:
+ * val[c] = u[c] + sum over r of before[prev][r] gate[r] after[c][r]. */
+static void add_selector(struct sl_flash *f, const struct sl_kern *kern,
+                         int32_t prev, const float *gate, const int32_t *id,
+                         float *val, uint32_t n)
 {
     const struct sl_mat *a = &f->before, *b = &f->after;
-    uint32_t best = 0;
-    float most = 0;
 
     kern->row[a->type](f->pred, a->w, a->scale, (size_t)prev, f->c.rank);
     for (uint32_t r = 0; r < f->c.rank; r++)
         f->pred[r] *= gate[r];
     for (uint32_t i = 0; i < n; i++) {
-        float s;
-
         kern->row[b->type](f->succ, b->w, b->scale, (size_t)id[i], f->c.rank);
-        s = val[i] + kern->dot(f->pred, f->succ, f->c.rank);
-        if (i == 0 || s > most) {
-            most = s;
-            best = i;
-        }
+        val[i] += kern->dot(f->pred, f->succ, f->c.rank);
     }
-    return id[best];
+}
+
+/* The largest of n values, and its share: exp(max) / sum of exp. */
+static uint32_t best_of(const float *val, uint32_t n, float *share)
+{
+    uint32_t best = 0;
+    float sum = 0;
+
+    for (uint32_t i = 1; i < n; i++)
+        best = val[i] > val[best] ? i : best;
+    for (uint32_t i = 0; i < n; i++)
+        sum += sl_exp(val[i] - val[best]);
+    *share = 1 / sum;
+    return best;
 }
 
 /* The logits of one row as the drafter means them. */
@@ -545,33 +552,30 @@ static void scale_logits(const struct sl_flash_conf *c, float *u, size_t n)
 }
 
 /* Choose the drafts of one sequence from its logits u [block - 1][ld], of which
- * n may be proposed. */
+ * n_row may be proposed. */
 static void choose(struct sl_flash *f, struct sl_model *m,
                    const struct sl_draft_head *head, float *u, uint32_t ld,
                    uint32_t n_row, const float *gate, int32_t prev,
-                   int32_t *draft)
+                   int32_t *draft, float *sure)
 {
     const struct sl_flash_conf *c = &f->c;
-    float val[SL_FLASH_MAX_TOP];
+    uint32_t k = c->is_v2 ? c->top_k : FIRST_TOP;
+    float val[SL_FLASH_MAX_TOP], share;
     int32_t id[SL_FLASH_MAX_TOP];
 
     for (uint32_t i = 0; i + 1 < c->block; i++, u += ld) {
-        float max;
+        uint32_t n;
 
         scale_logits(c, u, n_row);
-        if (c->is_v2) {
-            uint32_t n = top(u, n_row, c->top_k, id, val);
-
-            for (uint32_t k = 0; head && k < n; k++)
-                id[k] = sl_draft_head_id(head, (uint32_t)id[k]);
-            prev = select_one(f, m->run.kern, prev, gate + i * c->rank, id,
-                              val, n);
-        } else {
-            prev = (int32_t)m->run.kern->argmax(&max, u, n_row);
-            if (head)
-                prev = sl_draft_head_id(head, (uint32_t)prev);
-        }
+        n = top(u, n_row, k, id, val);
+        for (uint32_t j = 0; head && j < n; j++)
+            id[j] = sl_draft_head_id(head, (uint32_t)id[j]);
+        if (c->is_v2)
+            add_selector(f, m->run.kern, prev, gate + i * c->rank, id, val, n);
+        prev = id[best_of(val, n, &share)];
         draft[i] = prev;
+        if (sure)
+            sure[i] = share;
     }
 }
 
@@ -600,7 +604,8 @@ static void propose(struct sl_flash *f, struct sl_model *m,
         for (uint32_t i = 0; i < n; i++) {
             choose(f, m, b->head, u + (size_t)i * each * head->rows,
                    head->rows, n_row, f->sel + (size_t)i * each * c->rank,
-                   b->anchor[i0 + i], b->draft + (size_t)(i0 + i) * each);
+                   b->anchor[i0 + i], b->draft + (size_t)(i0 + i) * each,
+                   b->sure ? b->sure + (size_t)(i0 + i) * each : NULL);
             if (b->logits)
                 memcpy(b->logits + (size_t)(i0 + i) * each * c->vocab,
                        u + (size_t)i * each * c->vocab,

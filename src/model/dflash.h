@@ -50,6 +50,8 @@ struct sl_flash_blocks {
     const int32_t *anchor; /* [n_seq] the last committed token, not yet seen */
     uint32_t n_vocab;      /* ids that may be proposed */
     int32_t *draft;
+    float *sure; /* [n_seq][block - 1] out, or NULL: the share of each draft
+                    among the likeliest of its place, as the drafter has it */
     const struct sl_draft_head *head; /* NULL: the whole of the target's */
     float *logits; /* [n_seq][block - 1][vocab] out, for tests and without
                       `head`; NULL */

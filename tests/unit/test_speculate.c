@@ -295,6 +295,36 @@ static bool is_near(double a, double b)
     return a - b < 1e-6 && b - a < 1e-6;
 }
 
+/* A block is cut where it becomes unlikely, as sure as its drafter may be; and
+ * not where somebody said how much, or while it is tried. */
+static void test_blocks_are_cut(void **state)
+{
+    static const float sure[7] = {0.95f, 0.95f, 0.95f, 0.1f, 0.95f, 0.95f,
+                                  0.95f};
+    struct sim m = {.fixed = 10, .row = 1.5, .pass = 1, .n_seq = 1};
+    struct sl_guess *g = &m.guess[0];
+
+    (void)state;
+    sim_init(&m);
+    for (uint32_t n = 1; n <= 4; n++)
+        sl_cost_learn(&m.s.pass[SL_BY_FLASH], n, 0, m.pass);
+    assert_int_equal(sl_speculate_cut(&m.s, &m.step, g, sure, 7, 7, 1, 0), 3);
+    assert_int_equal(sl_speculate_cut(&m.s, &m.step, g, sure, 2, 2, 1, 0), 2);
+    g->probing = true;
+    assert_int_equal(sl_speculate_cut(&m.s, &m.step, g, sure, 7, 1, 1, 0), 1);
+    g->probing = false;
+    /* It turns out that it is right when it is not sure, and the reverse. */
+    for (int i = 0; i < 2000; i++) {
+        sl_speculate_sure(&m.s, sure + 3, 1, 1);
+        sl_speculate_sure(&m.s, sure, 1, 0);
+    }
+    assert_int_equal(sl_speculate_cut(&m.s, &m.step, g, sure, 7, 7, 1, 0), 1);
+    assert_int_equal(sl_speculate_cut(&m.s, &m.step, g, sure + 3, 4, 4, 1, 0),
+                     1);
+    m.s.fixed = 5;
+    assert_int_equal(sl_speculate_cut(&m.s, &m.step, g, sure, 7, 5, 1, 0), 5);
+}
+
 /* One recorded set under every rule, against sums by hand. */
 static void test_record_scores(void **state)
 {
@@ -393,6 +423,7 @@ int main(void)
         cmocka_unit_test(test_ladder_is_followed),
         cmocka_unit_test(test_ladder_refusals),
         cmocka_unit_test(test_guard_by_ratio),
+        cmocka_unit_test(test_blocks_are_cut),
         cmocka_unit_test(test_record_scores),
         cmocka_unit_test(test_ngram_finds_what_was_there),
         cmocka_unit_test(test_ngram_continues_a_loop),
