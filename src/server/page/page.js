@@ -63,9 +63,12 @@ function view(role) {
       part("content", () => add(box, "div", "content")).append(text);
     },
     call(i, name, args) {
-      const p = part("call" + i, () => add(box, "pre", "call"));
-      if (name) p.append("⚒ " + name + " ");
-      if (args) p.append(args);
+      const p = part("call" + i, () => {
+        const d = add(box, "details", "call");
+        return { name: add(d, "summary", "", "⚒ "), args: add(d, "pre") };
+      });
+      if (name) p.name.append(name);
+      if (args) p.args.append(args);
     },
     note(text) {
       part("note", () => add(box, "div", "note")).textContent = text;
@@ -248,6 +251,13 @@ async function name() {
   }
 }
 
+/* Something to try, for those who have no tools at hand. */
+const example = [{ type: "function", function: { name: "get_weather",
+  description: "The weather of a city", strict: true, parameters: {
+    type: "object", required: ["city"], additionalProperties: false,
+    properties: { city: { type: "string", maxLength: 40 },
+      unit: { enum: ["C", "F"] } } } } }];
+
 load();
 talk.forEach(show);
 $("form").addEventListener("submit", (e) => { e.preventDefault(); send(); });
@@ -267,6 +277,10 @@ $("fresh").addEventListener("click", () => {
   $("log").replaceChildren();
   save();
   $("text").focus();
+});
+$("example").addEventListener("click", () => {
+  $("tools").value = JSON.stringify(example, null, 1);
+  save();
 });
 $("settings").addEventListener("change", save);
 $("log").scrollTop = $("log").scrollHeight;
