@@ -308,6 +308,27 @@ static uint32_t build_repeat(struct job *j, const struct sl_node *n,
     return s;
 }
 
+static uint32_t build_machine(struct job *j, const struct sl_node *n,
+                              uint32_t next)
+{
+    uint32_t s = new_state(j);
+
+    for (uint32_t i = 1; i < n->lo; i++)
+        (void)new_state(j); /* they follow each other */
+    for (uint32_t i = 0; i < n->b && !j->failed; i++) {
+        const struct sl_arc *a = &j->g->arc[n->a + i];
+        uint32_t to = a->to == n->lo ? next : s + a->to;
+
+        if (a->node)
+            wire_empty(j, s + a->from, build(j, a->node, to));
+        else if (a->lo > a->hi)
+            wire_empty(j, s + a->from, to);
+        else
+            wire_bytes(j, s + a->from, a->lo, a->hi, to);
+    }
+    return s;
+}
+
 static uint32_t build(struct job *j, uint32_t i, uint32_t next)
 {
     const struct sl_node *n = &j->g->node[i];
@@ -335,6 +356,8 @@ static uint32_t build(struct job *j, uint32_t i, uint32_t next)
         return s;
     case SL_NODE_TOKEN:
         return build_token(j, (int32_t)n->a, next);
+    case SL_NODE_MACHINE:
+        return build_machine(j, n, next);
     }
     return 0;
 }

@@ -19,6 +19,7 @@ void sl_grammar_deinit(struct sl_grammar *g)
     sl_mem_free(g->node);
     sl_mem_free(g->rule);
     sl_mem_free(g->range);
+    sl_mem_free(g->arc);
     sl_buf_deinit(&g->bytes);
     *g = (struct sl_grammar){0};
 }
@@ -208,6 +209,25 @@ uint32_t sl_grammar_token(struct sl_grammar *g, int32_t id)
 {
     return node(g,
                 (struct sl_node){.kind = SL_NODE_TOKEN, .a = (uint32_t)id});
+}
+
+uint32_t sl_grammar_machine(struct sl_grammar *g, uint32_t n)
+{
+    return node(g, (struct sl_node){
+                       .kind = SL_NODE_MACHINE, .a = g->n_arc, .lo = n});
+}
+
+void sl_grammar_arc(struct sl_grammar *g, uint32_t machine, struct sl_arc a)
+{
+    uint32_t h;
+
+    if (g->failed || !grow(g, &g->arc, g->n_arc, &g->cap_arc, sizeof(*g->arc),
+                           SL_GRAMMAR_MAX_ARCS, "steps of a machine"))
+        return;
+    h = a.node ? height(g, a.node) : 0;
+    g->node[machine].height = (uint32_t)sl_max(g->node[machine].height, h);
+    g->arc[g->n_arc++] = a;
+    g->node[machine].b++;
 }
 
 uint32_t sl_grammar_rule(struct sl_grammar *g, const char *name, size_t len)

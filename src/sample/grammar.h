@@ -26,6 +26,7 @@
  * thousands. */
 #define SL_GRAMMAR_MAX_NODES (1u << 17)
 #define SL_GRAMMAR_MAX_RULES (1u << 14)
+#define SL_GRAMMAR_MAX_ARCS (1u << 18)
 #define SL_GRAMMAR_MAX_BYTES ((size_t)1 << 20) /* of literals and names */
 #define SL_GRAMMAR_MAX_HEIGHT 200              /* nested nodes of one rule */
 #define SL_GRAMMAR_MAX_REPEAT 16384
@@ -33,8 +34,8 @@
 #define SL_GRAMMAR_MAX_CODE 0x10ffff
 /* Keywords and values that may be looked at and copied while schemas are read:
  * they may refer to each other, so that their length says little; chosen. The
- * copies take some 40 MB then, the work some tenths of a second. */
-#define SL_GRAMMAR_MAX_WORK ((size_t)1 << 18)
+ * copies take some 20 MB then, the work some tens of milliseconds. */
+#define SL_GRAMMAR_MAX_WORK ((size_t)1 << 17)
 
 /* Code points lo to hi, both included. */
 struct sl_range {
@@ -42,13 +43,23 @@ struct sl_range {
 };
 
 enum sl_node_kind {
-    SL_NODE_BYTES,  /* a: offset into bytes, b: length; length 0 is nothing */
-    SL_NODE_SET,    /* a: first of range, b: how many */
-    SL_NODE_SEQ,    /* a: first child, b: last; 0: none */
-    SL_NODE_ALT,    /* the same; without children it matches nothing */
-    SL_NODE_REPEAT, /* a: child, lo, hi */
-    SL_NODE_CALL,   /* a: rule */
-    SL_NODE_TOKEN,  /* a: id of a token, which is not spelled in bytes */
+    SL_NODE_BYTES,   /* a: offset into bytes, b: length; length 0 is nothing */
+    SL_NODE_SET,     /* a: first of range, b: how many */
+    SL_NODE_SEQ,     /* a: first child, b: last; 0: none */
+    SL_NODE_ALT,     /* the same; without children it matches nothing */
+    SL_NODE_REPEAT,  /* a: child, lo, hi */
+    SL_NODE_CALL,    /* a: rule */
+    SL_NODE_TOKEN,   /* a: id of a token, which is not spelled in bytes */
+    SL_NODE_MACHINE, /* a: first arc, b: how many, lo: states */
+};
+
+/* Of a machine: from a state to a state by a byte from lo to hi, or by a text
+ * node, or by nothing, if lo > hi. A state numbered as the machine has states
+ * stands for its end. It begins in state 0. */
+struct sl_arc {
+    uint32_t from, to;
+    uint32_t node; /* 0: by a byte or nothing */
+    uint8_t lo, hi;
 };
 
 struct sl_node {
@@ -71,9 +82,11 @@ struct sl_grammar {
     uint32_t root; /* the rule that is the answer; 0 at first */
     struct sl_range *range;
     uint32_t n_range, cap_range;
+    struct sl_arc *arc; /* [n_arc] */
+    uint32_t n_arc, cap_arc;
     struct sl_buf bytes;
     size_t work; /* that was spent */
-    int failed; /* 0, or a code; err says why */
+    int failed;  /* 0, or a code; err says why */
     struct sl_err err;
 };
 
@@ -93,6 +106,10 @@ uint32_t sl_grammar_repeat(struct sl_grammar *g, uint32_t child, uint32_t lo,
                            uint32_t hi);
 uint32_t sl_grammar_call(struct sl_grammar *g, uint32_t rule);
 uint32_t sl_grammar_token(struct sl_grammar *g, int32_t id);
+
+/* A finite automaton of n states; arcs are added to the newest one. */
+uint32_t sl_grammar_machine(struct sl_grammar *g, uint32_t n);
+void sl_grammar_arc(struct sl_grammar *g, uint32_t machine, struct sl_arc a);
 
 /* A rule that is defined later. The name is for messages. */
 uint32_t sl_grammar_rule(struct sl_grammar *g, const char *name, size_t len);

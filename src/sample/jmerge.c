@@ -12,56 +12,54 @@
 const char *const sl_jmerge_type[7] = {"null",   "boolean", "integer", "number",
                                        "string", "array",   "object"};
 #define STEP 16 /* bytes that are one step of work */
+#define PAIR 4  /* steps: an object, an array and their places */
 #define INTEGER_BIT 4
 #define NUMBER_BIT 8
 
 static const char *const understood[] = {
+    SL_JMERGE_NOT,
+    SL_JMERGE_PATTERNS,
     "$ref",
     "additionalItems",
     "additionalProperties",
     "allOf",
     "anyOf",
     "const",
+    "contains",
+    "dependentRequired",
+    "dependentSchemas",
+    "else",
     "enum",
     "exclusiveMaximum",
     "exclusiveMinimum",
     "format",
+    "if",
     "items",
+    "maximum",
     "maxItems",
     "maxLength",
-    "maximum",
+    "maxProperties",
+    "minimum",
     "minItems",
     "minLength",
-    "minimum",
-    "oneOf",
-    "pattern",
-    "prefixItems",
-    "properties",
-    "required",
-    "type",
-};
-
-static const char *const unsupported[] = {
-    "$dynamicRef",
-    "$recursiveRef",
-    "contains",
-    "dependencies",
-    "dependentRequired",
-    "dependentSchemas",
-    "else",
-    "if",
-    "maxContains",
-    "maxProperties",
-    "minContains",
     "minProperties",
     "multipleOf",
     "not",
+    "oneOf",
+    "pattern",
     "patternProperties",
+    "prefixItems",
+    "properties",
     "propertyNames",
+    "required",
     "then",
-    "unevaluatedItems",
-    "unevaluatedProperties",
+    "type",
     "uniqueItems",
+};
+
+static const char *const unsupported[] = {
+    "$dynamicRef", "$recursiveRef",    "dependencies",          "maxContains",
+    "minContains", "unevaluatedItems", "unevaluatedProperties",
 };
 
 int sl_jmerge_keyword(const char *key)
@@ -221,6 +219,20 @@ static json_t *all_of(const json_t *a, const json_t *b)
     return json_pack("{s:[O,O]}", "allOf", a, b);
 }
 
+/* One of a and one of b. */
+static json_t *each_pair(struct sl_grammar *g, const json_t *a, const json_t *b)
+{
+    json_t *out = NULL;
+
+    if (sl_grammar_spend(g, json_array_size(a) * json_array_size(b) * PAIR))
+        out = json_array();
+    for (size_t i = 0; out && i < json_array_size(a); i++)
+        for (size_t k = 0; k < json_array_size(b); k++)
+            json_array_append_new(
+                out, all_of(json_array_get(a, i), json_array_get(b, k)));
+    return out;
+}
+
 static json_t *all_members(struct sl_grammar *g, const json_t *a,
                            const json_t *b)
 {
@@ -242,6 +254,24 @@ static json_t *all_members(struct sl_grammar *g, const json_t *a,
     return out;
 }
 
+/* Are the two values of a keyword of which nothing holds both? */
+static bool excludes(const char *key, const json_t *a, const json_t *b)
+{
+    json_t *both;
+    bool none;
+
+    if (!strcmp(key, "const"))
+        return !json_equal(a, b) &&
+               !(json_is_number(a) && json_is_number(b) &&
+                 json_number_value(a) == json_number_value(b));
+    if (strcmp(key, "type") != 0)
+        return false;
+    both = both_types(a, b);
+    none = both && json_array_size(both) == 0;
+    json_decref(both);
+    return none;
+}
+
 /* Comparing costs as much as there is; mostly the numbers of parts differ. */
 static bool is_same(struct sl_grammar *g, const json_t *a, const json_t *b)
 {
@@ -258,9 +288,11 @@ static bool is_same(struct sl_grammar *g, const json_t *a, const json_t *b)
 static json_t *join(struct sl_grammar *g, const char *key, json_t *a, json_t *b)
 {
     static const char *const largest[] = {"minimum", "exclusiveMinimum",
-                                          "minLength", "minItems"};
+                                          "minLength", "minItems",
+                                          "minProperties"};
     static const char *const smallest[] = {"maximum", "exclusiveMaximum",
-                                           "maxLength", "maxItems"};
+                                           "maxLength", "maxItems",
+                                           "maxProperties"};
 
     if (is_same(g, a, b))
         return json_incref(a);
@@ -272,14 +304,24 @@ static json_t *join(struct sl_grammar *g, const char *key, json_t *a, json_t *b)
         if (json_is_number(a) && json_is_number(b) && !strcmp(key, smallest[i]))
             return json_incref(json_number_value(a) < json_number_value(b) ? a
                                                                            : b);
+    if (!strcmp(key, "const"))
+        return json_incref(a); /* 1 and 1.0 */
     if (!strcmp(key, "type"))
         return both_types(a, b);
     if (!strcmp(key, "enum") && json_is_array(a) && json_is_array(b))
         return common_values(g, a, b);
-    if (!strcmp(key, "required") && json_is_array(a) && json_is_array(b))
+    if ((!strcmp(key, "required") || !strcmp(key, SL_JMERGE_NOT) ||
+         !strcmp(key, SL_JMERGE_PATTERNS)) &&
+        json_is_array(a) && json_is_array(b))
         return all_names(g, a, b);
-    if (!strcmp(key, "properties") && json_is_object(a) && json_is_object(b))
+    if ((!strcmp(key, "properties") || !strcmp(key, "patternProperties")) &&
+        json_is_object(a) && json_is_object(b))
         return all_members(g, a, b);
+    if (!strcmp(key, "uniqueItems") && json_is_boolean(a) && json_is_boolean(b))
+        return json_boolean(json_is_true(a) || json_is_true(b));
+    if ((!strcmp(key, "anyOf") || !strcmp(key, "oneOf")) && json_is_array(a) &&
+        json_is_array(b))
+        return each_pair(g, a, b);
     if (!strcmp(key, "allOf") && json_is_array(a) && json_is_array(b)) {
         json_t *out = NULL;
 
@@ -304,6 +346,8 @@ static bool others_fit(const json_t *a, const json_t *b)
 
     if (!more || json_is_true(more))
         return true;
+    if (json_object_get(b, "patternProperties"))
+        return false;
     json_object_foreach(json_object_get(b, "properties"), key, v)
     {
         if (!json_object_get(mine, key))
@@ -326,6 +370,24 @@ static void *refuse(struct sl_grammar *g, const char *path, const char *key)
                     "be joined here; write it as one schema",
                     path, key);
     return NULL;
+}
+
+/* Both patterns: the second one under a keyword of ours. */
+static bool add_pattern(struct sl_grammar *g, json_t *out, const json_t *old,
+                        json_t *v)
+{
+    json_t *more = json_object_get(out, SL_JMERGE_PATTERNS), *list;
+
+    if (!json_is_string(old) || !json_is_string(v) || json_equal(old, v))
+        return false;
+    list = json_pack("[O]", v);
+    if (more && list) {
+        json_t *all = all_names(g, more, list);
+
+        json_decref(list);
+        list = all;
+    }
+    return !json_object_set_new(out, SL_JMERGE_PATTERNS, list);
 }
 
 json_t *sl_jmerge(struct sl_grammar *g, const json_t *a, const json_t *b,
@@ -358,6 +420,12 @@ json_t *sl_jmerge(struct sl_grammar *g, const json_t *a, const json_t *b,
         json_t *old = json_object_get(out, key), *new;
 
         if (!sl_jmerge_keyword(key))
+            continue;
+        if (old && excludes(key, old, v)) {
+            json_decref(out);
+            return json_false();
+        }
+        if (old && !strcmp(key, "pattern") && add_pattern(g, out, old, v))
             continue;
         new = old ? join(g, key, old, v) : json_incref(v);
         if (!new) {
@@ -404,6 +472,26 @@ static int value_type(const json_t *v)
     return 0;
 }
 
+/* Does the keyword say something of values of this type? */
+static bool speaks_of(const char *key, const json_t *v)
+{
+    static const char *const of_objects[] = {
+        "properties",    "required",      "additionalProperties",
+        "minProperties", "maxProperties", "patternProperties",
+        "propertyNames"};
+    static const char *const of_arrays[] = {
+        "items",    "prefixItems", "minItems",       "maxItems",
+        "contains", "uniqueItems", "additionalItems"};
+
+    for (size_t i = 0; i < SL_COUNTOF(of_objects); i++)
+        if (!strcmp(key, of_objects[i]))
+            return json_is_object(v);
+    for (size_t i = 0; i < SL_COUNTOF(of_arrays); i++)
+        if (!strcmp(key, of_arrays[i]))
+            return json_is_array(v);
+    return strcmp(key, "multipleOf") != 0 || json_is_number(v);
+}
+
 /* One keyword about one value: 1 allowed, 0 not, -1 not looked at. */
 static int check(const char *key, const json_t *k, const json_t *v)
 {
@@ -415,12 +503,26 @@ static int check(const char *key, const json_t *k, const json_t *v)
         return json_equal(k, v);
     if (!strcmp(key, "enum"))
         return 1; /* where the value is from */
+    if (!strcmp(key, SL_JMERGE_NOT)) {
+        for (size_t i = 0; i < json_array_size(k); i++)
+            if (json_equal(json_array_get(k, i), v))
+                return 0;
+        return 1;
+    }
+    if (!strcmp(key, "pattern") || !strcmp(key, "format") ||
+        !strcmp(key, SL_JMERGE_PATTERNS))
+        return 1; /* jstring.c looks */
     if (!strcmp(key, "minLength"))
         return !json_is_string(v) || (double)n_chars(v) >= limit;
     if (!strcmp(key, "maxLength"))
         return !json_is_string(v) || (double)n_chars(v) <= limit;
+    if (!speaks_of(key, v))
+        return 1;
     if (!json_is_number(k))
         return -1;
+    if (!strcmp(key, "multipleOf") && json_is_integer(k) && json_is_integer(v))
+        return json_integer_value(k) > 0 &&
+               json_integer_value(v) % json_integer_value(k) == 0;
     if (!strcmp(key, "minimum"))
         return !json_is_number(v) || x >= limit;
     if (!strcmp(key, "maximum"))

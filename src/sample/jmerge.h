@@ -10,6 +10,11 @@
 
 #include "sample/grammar.h"
 
+/* Keywords of our own, which appear where schemas are joined: further patterns
+ * that must be found, values that it must not be. Both are arrays. */
+#define SL_JMERGE_PATTERNS "\1patterns"
+#define SL_JMERGE_NOT "\1not"
+
 /* A new schema, owned by the caller; NULL when the two cannot be joined or
  * memory is out. Keywords without influence on validity are left out. */
 json_t *sl_jmerge(struct sl_grammar *g, const json_t *a, const json_t *b,
@@ -20,8 +25,8 @@ json_t *sl_jmerge(struct sl_grammar *g, const json_t *a, const json_t *b,
 int sl_jmerge_keyword(const char *key);
 
 /* Is the value, one of `enum` or the const, among those that the other keywords
- * of the schema allow? Only type, limits, lengths and const are looked at;
- * another keyword is a failure. */
+ * of the schema allow? Only type, limits, lengths and const are looked at, and
+ * pattern and format are left to jstring.h; another keyword is a failure. */
 bool sl_jmerge_allows(struct sl_grammar *g, const json_t *schema,
                       const json_t *value, const char *path);
 

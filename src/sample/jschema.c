@@ -13,65 +13,24 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "sample/jarray.h"
+#include "sample/jlogic.h"
 #include "sample/jmerge.h"
+#include "sample/jnumber.h"
 #include "sample/jobject.h"
 #include "sample/jstring.h"
-#include "sample/number_range.h"
 
 #define MAX_JOIN 32 /* schemas joined into one, in each other; chosen */
 #define STEP 16     /* bytes of a reference that are one step of work */
 
-/* ------------------------------------------------------------------- numbers
- */
-
-static struct sl_limit limit(struct sl_jschema *j, const json_t *s,
-                             const char *plain, const char *excl, bool low,
-                             const char *path)
-{
-    const json_t *a = json_object_get(s, plain), *b = json_object_get(s, excl);
-    struct sl_limit out = {0};
-
-    if ((a && !json_is_number(a)) ||
-        (b && !json_is_number(b) && !json_is_boolean(b))) {
-        sl_jtext_refuse(j, path, a && !json_is_number(a) ? plain : excl,
-                        "must be a number");
-        return out;
-    }
-    if (a)
-        out = (struct sl_limit){.has = true,
-                                .excluded = json_is_true(b), /* draft 4 */
-                                .value = json_number_value(a)};
-    if (json_is_number(b)) {
-        double x = json_number_value(b);
-
-        if (!a || (low ? x >= out.value : x <= out.value))
-            out = (struct sl_limit){true, true, x};
-    }
-    return out;
-}
-
-static uint32_t number(struct sl_jschema *j, const json_t *s, bool whole,
-                       const char *path)
-{
-    struct sl_limit lo = limit(j, s, "minimum", "exclusiveMinimum", true, path);
-    struct sl_limit hi =
-        limit(j, s, "maximum", "exclusiveMaximum", false, path);
-
-    if (!lo.has && !hi.has)
-        return sl_jtext_call(j, whole ? SL_JTEXT_INTEGER : SL_JTEXT_NUMBER);
-    return sl_number_range(j->g, lo, hi, whole);
-}
-
 /* -------------------------------------------------------- what a schema says
  */
 
-static json_t *keep(struct sl_jschema *j, json_t *made)
+/* Does the keyword say nothing with this value? */
+static bool is_idle(const char *key, const json_t *v)
 {
-    if (made && json_array_append_new(j->made, made)) {
-        sl_grammar_fail(j->g, SL_ENOMEM, "no memory for a schema");
-        return NULL;
-    }
-    return made;
+    return (!strcmp(key, "uniqueItems") && json_is_false(v)) ||
+           (!strcmp(key, "minProperties") && json_is_integer(v) &&
+            json_integer_value(v) == 0);
 }
 
 /* Keywords that count in a schema; but not `key`, if given. */
@@ -83,7 +42,8 @@ static size_t n_keywords(const json_t *s, const char *but)
 
     json_object_foreach((json_t *)(uintptr_t)s, key, v)
     {
-        n += sl_jmerge_keyword(key) > 0 && !(but && !strcmp(key, but));
+        n += sl_jmerge_keyword(key) > 0 && !is_idle(key, v) &&
+             !(but && !strcmp(key, but));
     }
     return n;
 }
@@ -103,16 +63,7 @@ static bool check_keywords(struct sl_jschema *j, const json_t *s,
         return false;
     json_object_foreach((json_t *)(uintptr_t)s, key, v)
     {
-        bool idle = (!strcmp(key, "uniqueItems") && json_is_false(v)) ||
-                    (!strcmp(key, "minProperties") &&
-                     json_integer_value(v) == 0 && json_is_integer(v)) ||
-                    (!strcmp(key, "multipleOf") && json_integer_value(v) == 1 &&
-                     !strcmp(json_is_string(json_object_get(s, "type"))
-                                 ? json_string_value(json_object_get(s, "type"))
-                                 : "",
-                             "integer"));
-
-        if (sl_jmerge_keyword(key) < 0 && !idle) {
+        if (sl_jmerge_keyword(key) < 0) {
             sl_jtext_refuse(j, path, key, "is not supported; leave it out");
             return false;
         }
@@ -192,7 +143,7 @@ static json_t *without(struct sl_jschema *j, const json_t *s, const char *key)
         out = json_copy((json_t *)(uintptr_t)s);
     if (out)
         json_object_del(out, key);
-    return keep(j, out);
+    return sl_jtext_keep(j, out);
 }
 
 /* The two schemas in one, kept until close. */
@@ -210,7 +161,21 @@ static json_t *joined(struct sl_jschema *j, json_t *a, json_t *b,
                         SL_JSCHEMA_MAX_PARTS);
         return NULL;
     }
-    return keep(j, sl_jmerge(j->g, a, b, path));
+    return sl_jtext_keep(j, sl_jmerge(j->g, a, b, path));
+}
+
+/* The schema without keywords that speak of other schemas (jlogic.h). */
+static json_t *plain(struct sl_jschema *j, json_t *s, const char *path)
+{
+    for (int i = 0; i < MAX_JOIN && s && sl_jlogic_has(s); i++) {
+        json_t *rest = NULL, *says = NULL;
+
+        if (sl_grammar_spend(j->g, json_object_size(s)))
+            says = sl_jtext_keep(j, sl_jlogic_take(j, s, &rest, path));
+        rest = sl_jtext_keep(j, rest);
+        s = joined(j, rest, says, path);
+    }
+    return s;
 }
 
 struct each {
@@ -233,15 +198,24 @@ static void each_type(struct sl_jschema *j, json_t *s, const char *path,
         {"properties", 64},
         {"required", 64},
         {"additionalProperties", 64},
+        {"patternProperties", 64},
+        {"propertyNames", 64},
+        {"minProperties", 64},
+        {"maxProperties", 64},
         {"items", 32},
+        {"contains", 32},
+        {"uniqueItems", 32},
         {"minItems", 32},
         {"maxItems", 32},
         {"prefixItems", 32},
         {"additionalItems", 32},
         {"pattern", 16},
         {"format", 16},
+        {SL_JMERGE_PATTERNS, 16},
         {"minLength", 16},
         {"maxLength", 16},
+        {"multipleOf", 8},
+        {SL_JMERGE_NOT, 127 - 4},
         {"minimum", 8},
         {"maximum", 8},
         {"exclusiveMinimum", 8},
@@ -263,7 +237,8 @@ static void each_type(struct sl_jschema *j, json_t *s, const char *path,
     }
     for (size_t i = 0; !json_object_get(s, "type") && i < SL_COUNTOF(implied);
          i++)
-        if (json_object_get(s, implied[i].key))
+        if (json_object_get(s, implied[i].key) &&
+            !is_idle(implied[i].key, json_object_get(s, implied[i].key)))
             types |= implied[i].type;
     for (int i = 0; i < 7 && !j->g->failed; i++) {
         json_t *one;
@@ -272,7 +247,7 @@ static void each_type(struct sl_jschema *j, json_t *s, const char *path,
             continue;
         if (!sl_grammar_spend(j->g, json_object_size(s)))
             return;
-        one = keep(j, json_copy(s));
+        one = sl_jtext_keep(j, json_copy(s));
         if (!one || json_object_set_new(one, "type",
                                         json_pack("[s]", sl_jmerge_type[i])))
             sl_grammar_fail(j->g, SL_ENOMEM, "no memory for a schema");
@@ -323,7 +298,7 @@ static void each(struct sl_jschema *j, json_t *s, const char *path,
     }
     if (json_is_boolean(s)) {
         if (json_is_true(s))
-            to->fn(to->ctx, keep(j, json_object()), path);
+            to->fn(to->ctx, sl_jtext_keep(j, json_object()), path);
         return;
     }
     if (json_object_get(s, "$ref")) {
@@ -357,8 +332,15 @@ static void each(struct sl_jschema *j, json_t *s, const char *path,
                         ? joined(j, without(j, x, "$ref"), r, path)
                         : r;
             }
-            at = joined(j, at, x, path);
+            at = joined(j, at, plain(j, x, path), path);
         }
+        if (at)
+            each(j, at, path, &next, follow);
+        return;
+    }
+    if (sl_jlogic_has(s)) {
+        json_t *at = plain(j, s, path);
+
         if (at)
             each(j, at, path, &next, follow);
         return;
@@ -446,12 +428,44 @@ static uint32_t values(struct sl_jschema *j, json_t *s, const char *path)
     if (list && !json_is_array(list))
         return sl_jtext_refuse(j, path, "enum", "must be an array");
     for (size_t i = 0; i < json_array_size(list) && !j->g->failed; i++)
-        if (sl_jmerge_allows(j->g, s, json_array_get(list, i), path))
+        if (sl_jmerge_allows(j->g, s, json_array_get(list, i), path) &&
+            sl_jstring_allows(j, s, json_array_get(list, i), path))
             sl_grammar_add(j->g, alt,
                            sl_jtext_value(j, json_array_get(list, i)));
-    if (!list && sl_jmerge_allows(j->g, s, one, path))
+    if (!list && sl_jmerge_allows(j->g, s, one, path) &&
+        sl_jstring_allows(j, s, one, path))
         sl_grammar_add(j->g, alt, sl_jtext_value(j, one));
     return alt;
+}
+
+/* null, or true and false, but what it must not be. */
+static uint32_t words(struct sl_jschema *j, const json_t *s, bool null)
+{
+    const json_t *not = json_object_get(s, SL_JMERGE_NOT);
+    uint32_t alt = sl_grammar_alt(j->g);
+    json_t *word[2] = {null ? json_null() : json_true(), json_false()};
+
+    for (int i = 0; i < (null ? 1 : 2); i++) {
+        bool ok = true;
+
+        for (size_t k = 0; k < json_array_size(not ); k++)
+            ok &= !json_equal(word[i], json_array_get(not, k));
+        if (ok)
+            sl_grammar_add(j->g, alt, sl_jtext_value(j, word[i]));
+    }
+    return alt;
+}
+
+/* An array or object that it must not be cannot be left out. */
+static bool names_value(const json_t *s, bool array)
+{
+    const json_t *not = json_object_get(s, SL_JMERGE_NOT);
+
+    for (size_t k = 0; k < json_array_size(not ); k++)
+        if (array ? json_is_array(json_array_get(not, k))
+                  : json_is_object(json_array_get(not, k)))
+            return true;
+    return false;
 }
 
 static uint32_t typed(struct sl_jschema *j, json_t *s, const char *path)
@@ -459,14 +473,17 @@ static uint32_t typed(struct sl_jschema *j, json_t *s, const char *path)
     const char *type =
         json_string_value(json_array_get(json_object_get(s, "type"), 0));
 
-    if (!strcmp(type, "null"))
-        return sl_jtext_lit(j, "null");
-    if (!strcmp(type, "boolean"))
-        return sl_jtext_maybe_empty(j, "true", sl_jtext_lit(j, "false"));
+    if (!strcmp(type, "null") || !strcmp(type, "boolean"))
+        return words(j, s, *type == 'n');
     if (!strcmp(type, "integer"))
-        return number(j, s, true, path);
+        return sl_jnumber_node(j, s, true, path);
     if (!strcmp(type, "number"))
-        return number(j, s, false, path);
+        return sl_jnumber_node(j, s, false, path);
+    if ((!strcmp(type, "array") && names_value(s, true)) ||
+        (!strcmp(type, "object") && names_value(s, false)))
+        return sl_jtext_refuse(j, path, "not",
+                               "of arrays and objects is not supported; leave "
+                               "it out");
     if (!strcmp(type, "array"))
         return sl_jarray_node(j, s, path);
     if (!strcmp(type, "object"))

@@ -7,11 +7,15 @@
  * nested up to about a hundred times.
  *
  * Understood: true, false, type, enum, const, $ref within the schema, anyOf,
- * oneOf (as anyOf), allOf (joined into one), properties, required,
- * additionalProperties, items, prefixItems, additionalItems, minItems,
- * maxItems, minLength, maxLength, pattern, format (some), minimum, maximum,
- * exclusiveMinimum, exclusiveMaximum. Keywords that say nothing about validity
- * are ignored. All others are refused by name and place.
+ * oneOf (as anyOf), allOf (joined into one), not, if, then, else,
+ * dependentRequired and dependentSchemas (jlogic.h), properties, required,
+ * additionalProperties, patternProperties (3), propertyNames (by pattern, length
+ * and format), minProperties, maxProperties, items, prefixItems,
+ * additionalItems, minItems, maxItems, uniqueItems (of 8 listed values),
+ * contains, minLength, maxLength, pattern, format (some), minimum, maximum,
+ * exclusiveMinimum, exclusiveMaximum, multipleOf (whole). Keywords that say
+ * nothing about validity are ignored. All others, and what goes beyond this, are
+ * refused by name and place.
  *
  * Any thread.
  */

@@ -290,3 +290,12 @@ uint32_t sl_jtext_count(struct sl_jschema *j, const json_t *s, const char *key,
             "or leave it out");
     return (uint32_t)x;
 }
+
+json_t *sl_jtext_keep(struct sl_jschema *j, json_t *made)
+{
+    if (made && json_array_append_new(j->made, made)) {
+        sl_grammar_fail(j->g, SL_ENOMEM, "no memory for a schema");
+        return NULL;
+    }
+    return made;
+}

@@ -58,6 +58,9 @@ void sl_jtext_path(char out[SL_JTEXT_PATH], const char *path, const char *key);
 uint32_t sl_jtext_count(struct sl_jschema *j, const json_t *s, const char *key,
                         uint32_t none, const char *path);
 
+/* A new value that is given; lives until close. Returns it; NULL: no memory. */
+json_t *sl_jtext_keep(struct sl_jschema *j, json_t *made);
+
 uint32_t sl_jtext_lit(struct sl_jschema *j, const char *s);
 uint32_t sl_jtext_optional(struct sl_jschema *j, uint32_t n);
 uint32_t sl_jtext_seq(struct sl_jschema *j, uint32_t a, uint32_t b);

@@ -58,7 +58,7 @@ static bool at_text(const struct regex *x, const char *s)
 
 /* --------------------------------------------------------- how it is written */
 
-static bool is_escaped(uint32_t cp)
+bool sl_regex_is_escaped(uint32_t cp)
 {
     return cp < 0x20 || cp == '"' || cp == '\\';
 }
@@ -94,7 +94,7 @@ uint32_t sl_regex_set(struct sl_grammar *g, const struct sl_range *r, size_t n,
 
         /* Cut at what is escaped; all of that is below 0x5d. */
         for (uint32_t c = lo; c <= r[i].hi && c <= '\\'; c++) {
-            if (!is_escaped(c))
+            if (!sl_regex_is_escaped(c))
                 continue;
             add_escape(g, alt, c);
             if (c > lo)

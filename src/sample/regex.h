@@ -37,4 +37,7 @@ uint32_t sl_regex_node(struct sl_grammar *g, const char *s, size_t len,
 uint32_t sl_regex_set(struct sl_grammar *g, const struct sl_range *r, size_t n,
                       enum sl_regex_write how);
 
+/* Does JSON escape this character in a string? */
+bool sl_regex_is_escaped(uint32_t cp);
+
 #endif

@@ -107,6 +107,9 @@ class Server:
         check(events[-1] == "" and events[-2] == "data: [DONE]", events[-3:])
         out = []
         for e in events[:-2]:
+            e = e.lstrip("\n")  # of a slow one: a blank line every 10 s
+            if not e:
+                continue
             check(e.startswith("data: {") and "\n" not in e, e)
             check('"usage":null' not in e and '"finish_reason":""' not in e, e)
             out.append(json.loads(e[6:]))

@@ -53,7 +53,14 @@ TOOLS = [
 # ------------------------------------------------------------ random schemas
 
 def string(r, depth):
-    k = r.randrange(5)
+    k = r.randrange(7)
+    if k == 5:
+        return {"type": "string", "pattern": r.choice(
+            ["^[a-z \u00e4]*$", "^(ab|c)+", "[0-9]", "\u20ac$"]),
+            "minLength": 1 + r.randrange(3), "maxLength": 4 + r.randrange(5)}
+    if k == 6:
+        return {"type": "string", "maxLength": 6,
+                "not": {"enum": ["no", "a", ""]}}
     if k == 0:
         lo = r.randrange(4)
         return {"type": "string", "minLength": lo,
@@ -72,6 +79,14 @@ def string(r, depth):
 
 
 def number(r, depth):
+    if r.randrange(4) == 0:
+        m = r.randrange(1, 60)
+        return r.choice([
+            {"type": "integer", "multipleOf": m},
+            {"type": "integer", "multipleOf": m, "minimum": -7 * m,
+             "exclusiveMaximum": 9 * m},
+            {"type": "integer", "minimum": 0, "maximum": 30,
+             "not": {"enum": [m, 7, 15]}}])
     if r.randrange(2):
         lo = r.randrange(-1000, 1000)
         return {"type": "integer", r.choice(["minimum", "exclusiveMinimum"]):
@@ -88,6 +103,12 @@ def simple(r, depth):
 
 
 def array(r, depth):
+    if r.randrange(4) == 0:
+        return r.choice([
+            {"type": "array", "uniqueItems": True, "minItems": r.randrange(3),
+             "items": {"enum": r.sample(["a", "b", 1, True, None, "\u20ac"], 4)}},
+            {"type": "array", "contains": {"const": "x"}, "maxItems": 3,
+             "items": {"anyOf": [{"const": "x"}, number(r, depth)]}}])
     if r.randrange(3) == 0:
         first = [schema(r, depth - 1) for _ in range(1 + r.randrange(3))]
         return {"type": "array", "prefixItems": first, "items": False,
@@ -97,7 +118,44 @@ def array(r, depth):
             "maxItems": lo + r.randrange(3)}
 
 
+def conditional(r, depth):
+    """Members that depend on the value or on the presence of others."""
+    s = {"type": "object", "required": ["kind"], "additionalProperties": False,
+         "properties": {"kind": {"enum": ["a", "b", "c"]},
+                        "x": schema(r, depth - 1), "y": {"type": "boolean"}}}
+    case = {"if": {"properties": {"kind": {"const": "a"}}},
+            "then": {"required": ["x"]}, "else": {"required": ["y"]}}
+    return {**s, **r.choice([
+        case, {"dependentRequired": {"x": ["y"]}},
+        {"allOf": [case, {"if": {"properties": {"kind": {"const": "b"}}},
+                          "then": {"properties": {"x": False}}}]},
+        {"dependentSchemas": {"y": {"properties": {"kind": {"const": "b"}}}}},
+        {"not": {"required": ["x", "y"]}}])}
+
+
+def mapping(r, depth):
+    """Members whose names are not listed."""
+    n = r.randrange(3)
+    return {"type": "object", **r.choice([
+        {"patternProperties": {"^x-[a-z]{1,4}$": schema(r, depth - 1)},
+         "additionalProperties": False},
+        {"propertyNames": {"pattern": "^[a-z]+$", "maxLength": 5},
+         "additionalProperties": schema(r, depth - 1)},
+        {"properties": {"x-a": {"type": "number"}, "b": schema(r, depth - 1)},
+         "patternProperties": {"^x-.?$": {"type": ["integer", "null"]},
+                               "^.{1,3}$": {"type": ["integer", "null"]}},
+         "additionalProperties": False, "required": ["x-a"]},
+        {"additionalProperties": {"type": "boolean"},
+         "propertyNames": {"maxLength": 8}}]),
+        "minProperties": n, "maxProperties": n + 1 + r.randrange(2)}
+
+
 def obj(r, depth):
+    k = r.randrange(4)
+    return (mapping, conditional, plain, plain)[k](r, depth)
+
+
+def plain(r, depth):
     names = r.sample(["name", "id", "a b", "\u00fc", "na", "q\"", "x"],
                      1 + r.randrange(4))
     return {"type": "object", "properties": {n: schema(r, depth - 1)
@@ -113,7 +171,7 @@ def union(r, depth):
             {"type": "string", "maxLength": 6}, number(r, depth),
             {"type": "array", "maxItems": 1, "items": schema(r, depth - 1)}]}
     if k == 1:
-        a, b = obj(r, depth), {"type": "object", "properties": {
+        a, b = plain(r, depth), {"type": "object", "properties": {
             "more": schema(r, depth - 1)}, "required": ["more"]}
         del a["additionalProperties"]
         return {"allOf": [a, b]}

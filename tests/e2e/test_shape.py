@@ -230,8 +230,8 @@ def shape_or_calls():
 @test
 def refusals():
     cases = [
-        ({"response_format": schema({"not": {}})}, "response_format",
-         ["'not'", "$"]),
+        ({"response_format": schema({"not": {"pattern": "a"}})},
+         "response_format", ["'not'", "$"]),
         ({"response_format": schema({"properties": {"a": {"items": {
             "uniqueItems": True}}}})}, "response_format",
          ["uniqueItems", "$.a.items"]),
@@ -258,6 +258,12 @@ def refusals():
                                      "maxLength": 10 ** 9})},
          "response_format", ["maxLength"]),
         ({"guided_regex": "a" * 100000}, "guided_regex", ["shorter"]),
+        ({"guided_json": {"pattern": "^(a|b)*a(a|b){40}$", "maxLength": 90}},
+         "guided_json", ["simpler"]),
+        ({"guided_json": {"allOf": [{"anyOf": [{"minimum": i}, {"maximum": i},
+                                               True]} for i in range(60)]}},
+         "guided_json", ["simpler"]),
+        ({"guided_json": {"description": "x" * (3 << 20)}}, "", ["bytes"]),
         # Found out while it is generated.
         ({"guided_regex": "x(a?b?c?d?e?f?g?h?i?j?k?l?m?n?o?p?){1000}"}, "",
          ["too ambiguous"]),
