@@ -23,7 +23,7 @@ int sl_reader_open(struct sl_reader *r, const char *path, struct sl_err *err)
 }
 
 int sl_reader_read(const struct sl_reader *r, uint64_t at, void *p, size_t n,
-               struct sl_err *err)
+                   struct sl_err *err)
 {
     char *to = p;
 
@@ -35,8 +35,7 @@ int sl_reader_read(const struct sl_reader *r, uint64_t at, void *p, size_t n,
         if (k < 0)
             return sl_fail_errno(err, errno, "reading '%.300s'", r->path);
         if (k == 0)
-            return sl_fail(err, SL_EFORMAT, "'%.300s' ends too early",
-                           r->path);
+            return sl_fail(err, SL_EFORMAT, "'%.300s' ends too early", r->path);
         to += k;
         at += (uint64_t)k;
         n -= (size_t)k;

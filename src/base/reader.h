@@ -19,7 +19,7 @@ int sl_reader_open(struct sl_reader *r, const char *path, struct sl_err *err);
 
 /* n bytes at `at`, all of them. */
 int sl_reader_read(const struct sl_reader *r, uint64_t at, void *p, size_t n,
-               struct sl_err *err);
+                   struct sl_err *err);
 void sl_reader_close(struct sl_reader *r);
 
 #endif

@@ -1,5 +1,5 @@
-/* cli/bench_replay.c - sluice bench serve --replay: what turns of a conversation
- * cost
+/* cli/bench_replay.c - sluice bench serve --replay: what turns of a
+ * conversation cost
  *
  * The interesting column is `again`: tokens that were read although the server
  * could have known them. A cache that works leaves less than a page and a
@@ -72,17 +72,14 @@ static json_t *as_json(const struct sl_replay *r)
                       "output_tokens", (int)t->n_out, "ttft_ms",
                       t->ttft_s * 1e3, "e2el_ms", t->all_s * 1e3));
     }
-    return json_pack("{s:o, s:I, s:I, s:I, s:o, s:o, s:o}", "turns", list,
-                     "prompt_tokens", (json_int_t)s.prompt, "cached_tokens",
-                     (json_int_t)s.cached, "read_tokens",
-                     (json_int_t)(s.prompt - s.cached), "least_tokens",
-                     s.has_ids ? json_integer((json_int_t)s.least)
-                               : json_null(),
-                     "again_tokens",
-                     s.has_ids ? json_integer((json_int_t)s.again)
-                               : json_null(),
-                     "most_again_tokens",
-                     s.has_ids ? json_integer(s.most) : json_null());
+    return json_pack(
+        "{s:o, s:I, s:I, s:I, s:o, s:o, s:o}", "turns", list, "prompt_tokens",
+        (json_int_t)s.prompt, "cached_tokens", (json_int_t)s.cached,
+        "read_tokens", (json_int_t)(s.prompt - s.cached), "least_tokens",
+        s.has_ids ? json_integer((json_int_t)s.least) : json_null(),
+        "again_tokens",
+        s.has_ids ? json_integer((json_int_t)s.again) : json_null(),
+        "most_again_tokens", s.has_ids ? json_integer(s.most) : json_null());
 }
 
 static int as_text(const struct sl_replay *r, struct sl_err *err)

@@ -41,10 +41,11 @@ static bool identify(uint8_t out[SL_SHA256], const struct sl_engine *e,
     const struct sl_rec_shape *r = &e->mem->rec->shape;
     const uint32_t one = 1; /* the order of its bytes */
     uint8_t id[SL_SHA256] = {0};
-    const uint64_t number[] = {
-        SL_WIRE_VERSION, SL_CONTRACT, e->opts.dummy, (uint64_t)kv->type,
-        SL_KV_PAGE, kv->page_bytes, kv->n_plane, e->uses_mtp, r->n_layer,
-        r->n_key, r->n_val, r->key_dim, r->val_dim};
+    const uint64_t number[] = {SL_WIRE_VERSION,    SL_CONTRACT, e->opts.dummy,
+                               (uint64_t)kv->type, SL_KV_PAGE,  kv->page_bytes,
+                               kv->n_plane,        e->uses_mtp, r->n_layer,
+                               r->n_key,           r->n_val,    r->key_dim,
+                               r->val_dim};
     struct sl_sha256 s;
 
     if (!e->has_weights_id || (drafter && !sl_packing_folder_id(id, drafter)))
@@ -79,8 +80,7 @@ int sl_restore_open(struct sl_engine *e, const char *drafter,
         return sl_fail(err, SL_ENOMEM,
                        "--prefix-cache-dir needs room for a kept prefix in "
                        "memory, which is %.2f GiB; raise --prefix-cache-gib",
-                       (double)sl_rec_slot_bytes(&e->mem->rec->shape) /
-                           0x1p30);
+                       (double)sl_rec_slot_bytes(&e->mem->rec->shape) / 0x1p30);
     if (!identify(o.model, e, drafter))
         return sl_fail(err, SL_EIO,
                        "--prefix-cache-dir: the files of the model cannot be "

@@ -1,11 +1,12 @@
 /* engine/share.c - who waits for what another one is reading
  *
- * Choices of one request, parallel calls of an agent and users behind one system
- * prompt arrive together, before anything of them is kept. If all were admitted
- * at once, all would read the same. So a generation waits while another reads
- * the beginning that they share, and takes it over where its state is kept: it
- * has to wait no longer than reading it itself would take, and the rows that it
- * does not need go to others. Those behind it in the queue are not held up.
+ * Choices of one request, parallel calls of an agent and users behind one
+ * system prompt arrive together, before anything of them is kept. If all were
+ * admitted at once, all would read the same. So a generation waits while
+ * another reads the beginning that they share, and takes it over where its
+ * state is kept: it has to wait no longer than reading it itself would take,
+ * and the rows that it does not need go to others. Those behind it in the queue
+ * are not held up.
  *
  * Nobody waits for what is not going to be kept, or for less than a page: then
  * the wait would cost more than it saves.
@@ -49,6 +50,6 @@ bool sl_share_waits(const struct sl_engine *e, const struct sl_gen *g)
         if (e->run[i]->max_out > 0) /* or it keeps nothing */
             most = (uint32_t)sl_max(most, comes(e->run[i], g));
     return most >= SL_KV_PAGE &&
-           most >= SL_KV_PAGE + sl_prefix_known(e->prefix, g->tok,
-                                                g->n_known, g->salt);
+           most >= SL_KV_PAGE +
+                       sl_prefix_known(e->prefix, g->tok, g->n_known, g->salt);
 }

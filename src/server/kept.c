@@ -13,8 +13,8 @@ void sl_kept_metrics(struct sl_buf *b, const struct sl_prefix_cache_stats *p,
         uint64_t n;
     } series[] = {
         {"prompts_total", "counter",
-         "Prompts, by whether they began with a kept prefix.",
-         "result=\"hit\"", p->n_hit},
+         "Prompts, by whether they began with a kept prefix.", "result=\"hit\"",
+         p->n_hit},
         {"prompts_total", NULL, NULL, "result=\"miss\"", p->n_miss},
         {"tokens_saved_total", "counter", "Tokens that were not read again.",
          NULL, p->n_tok_hit},

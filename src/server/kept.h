@@ -1,7 +1,7 @@
 /* server/kept.h - what is told of kept prefixes: to a scrape, and on GET /
  *
- * The cache of prefixes decides by itself what to keep and what to give up; here
- * is what came of it. Loop thread.
+ * The cache of prefixes decides by itself what to keep and what to give up;
+ * here is what came of it. Loop thread.
  */
 #ifndef SL_SERVER_KEPT_H
 #define SL_SERVER_KEPT_H

@@ -16,7 +16,8 @@
 #define MAX_REPLY ((size_t)64 << 20) /* bytes that are not yet an event */
 #define MAX_TURNS 100000u
 #define MAX_WHY 300
-#define STALLED_S 600L /* without a byte; the first may wait for a long prompt */
+#define STALLED_S                                                              \
+    600L /* without a byte; the first may wait for a long prompt */
 
 /* What was sent and answered before, as token ids. */
 struct past {
@@ -52,7 +53,8 @@ struct replay {
     char why[MAX_WHY];
 };
 
-/* --------------------------------------------------------------- the recording */
+/* --------------------------------------------------------------- the recording
+ */
 
 static int read_line(struct replay *r, const char *s, size_t n, uint32_t no,
                      struct sl_err *err)
@@ -123,8 +125,7 @@ static int make_body(struct replay *r, struct conversation *c,
                        "its first turn has 'add', and there is nothing yet to "
                        "add to; begin with 'messages'");
     /* A copy, for the recorded list must not grow. */
-    for (void *it = json_object_iter(
-             (json_t *)(uintptr_t)(const void *)line);
+    for (void *it = json_object_iter((json_t *)(uintptr_t)(const void *)line);
          it; it = json_object_iter_next((json_t *)(uintptr_t)(const void *)line,
                                         it)) {
         const char *key = json_object_iter_key(it);
@@ -152,7 +153,8 @@ static int make_body(struct replay *r, struct conversation *c,
                : 0;
 }
 
-/* ------------------------------------------------------------------- a reply */
+/* ------------------------------------------------------------------- a reply
+ */
 
 static void why(struct replay *r, const char *s, size_t n)
 {
@@ -209,8 +211,7 @@ static void on_call(struct replay *r, const json_t *part)
     own = json_object_get(call, "function");
     old = json_string_value(json_object_get(own, "arguments"));
     if (old && more)
-        json_object_set_new(own, "arguments",
-                            json_sprintf("%s%s", old, more));
+        json_object_set_new(own, "arguments", json_sprintf("%s%s", old, more));
 }
 
 static void on_choice(struct replay *r, const json_t *c)
@@ -293,7 +294,8 @@ static size_t on_bytes(char *p, size_t size, size_t n, void *arg)
     return r->failed ? 0 : n;
 }
 
-/* -------------------------------------------------------------------- a turn */
+/* -------------------------------------------------------------------- a turn
+ */
 
 static int post(struct replay *r, const json_t *body, struct sl_err *err)
 {
@@ -356,14 +358,13 @@ static void compare(struct replay *r)
 /* The answer becomes a part of the history. */
 static void add_answer(struct replay *r, struct conversation *c)
 {
-    json_t *m = json_pack(
-        "{s:s, s:s%}", "role", "assistant", "content",
-        r->content.p ? r->content.p : "", (size_t)r->content.len);
+    json_t *m =
+        json_pack("{s:s, s:s%}", "role", "assistant", "content",
+                  r->content.p ? r->content.p : "", (size_t)r->content.len);
 
     if (m && r->reasoning.len)
-        json_object_set_new(
-            m, "reasoning_content",
-            json_stringn(r->reasoning.p, r->reasoning.len));
+        json_object_set_new(m, "reasoning_content",
+                            json_stringn(r->reasoning.p, r->reasoning.len));
     if (m && json_array_size(r->calls) > 0)
         json_object_set_new(m, "tool_calls", json_deep_copy(r->calls));
     json_array_append_new(json_object_get(c->body, "messages"), m);
@@ -372,8 +373,7 @@ static void add_answer(struct replay *r, struct conversation *c)
 static int one_turn(struct replay *r, uint32_t i, struct sl_err *err)
 {
     const json_t *line = r->line[i];
-    const char *name =
-        json_string_value(json_object_get(line, "conversation"));
+    const char *name = json_string_value(json_object_get(line, "conversation"));
     struct conversation *c = find(r, name ? name : "");
     int rc = make_body(r, c, line, err);
 
@@ -397,7 +397,8 @@ static int one_turn(struct replay *r, uint32_t i, struct sl_err *err)
     return 0;
 }
 
-/* ------------------------------------------------------------------ together */
+/* ------------------------------------------------------------------ together
+ */
 
 static int open_client(struct replay *r, struct sl_err *err)
 {

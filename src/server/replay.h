@@ -38,10 +38,10 @@ struct sl_replay_opts {
 };
 
 struct sl_turn {
-    char *conversation; /* owned */
-    uint32_t turn;      /* of the conversation, from 1 */
+    char *conversation;                 /* owned */
+    uint32_t turn;                      /* of the conversation, from 1 */
     uint32_t n_prompt, n_out, n_cached; /* tokens */
-    bool has_ids;   /* and so these are known: */
+    bool has_ids;                       /* and so these are known: */
     uint32_t n_new; /* tokens that the turn before did not begin with */
     uint32_t least; /* that had to be read */
     double ttft_s, all_s;

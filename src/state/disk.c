@@ -135,7 +135,6 @@ static void see(void *ctx, const char *name)
     struct sl_file_stamp s;
     char path[PATH_CAP];
     size_t n = strlen(name);
-    int w;
 
     if (l->rc || sl_path_join(path, sizeof(path), l->d->dir, name, NULL))
         return;
@@ -154,9 +153,7 @@ static void see(void *ctx, const char *name)
         if (l->rc)
             return;
     }
-    w = snprintf(f.name, sizeof(f.name), "%s", name);
-    SL_ASSERT(w > 0 && (size_t)w == n);
-    (void)w;
+    memcpy(f.name, name, n + 1);
     f.bytes = s.size;
     f.used_ns = s.mtime_ns;
     l->bytes += s.size;
@@ -213,7 +210,8 @@ static int make_room(struct sl_disk *d, uint64_t more, sl_disk_fn *gone,
     if (d->bytes <= most && d->fresh_bytes <= d->max_bytes / LIST_AGAIN)
         return 0;
     rc = list(&l, d, err);
-    want = d->bytes <= most ? most : most - sl_min(most, d->max_bytes / KEEP_FREE);
+    want =
+        d->bytes <= most ? most : most - sl_min(most, d->max_bytes / KEEP_FREE);
     if (!rc)
         qsort(l.file, l.n, sizeof(*l.file), by_use);
     for (size_t i = 0; !rc && i < l.n && d->bytes > want; i++) {
@@ -236,7 +234,8 @@ static int make_room(struct sl_disk *d, uint64_t more, sl_disk_fn *gone,
     return rc;
 }
 
-/* --------------------------------------------------------------- open, close */
+/* --------------------------------------------------------------- open, close
+ */
 
 /* Tell of the states, and of what others left. */
 static void report(const struct sl_disk *d, const struct list *l,

@@ -26,7 +26,7 @@ struct sl_prefix {
     uint32_t *n_hold;       /* [n_page] entries that a page belongs to */
     uint32_t n_held;        /* pages with one or more */
     struct sl_shelf *shelf; /* borrowed; NULL: memory only */
-    double age;     /* credit of the last one that was dropped */
+    double age;             /* credit of the last one that was dropped */
     struct sl_prefix_stats stats;
 };
 
@@ -51,8 +51,8 @@ int sl_prefix_open(struct sl_prefix **out, struct sl_memory *mem,
     rc = sl_mem_alloc(&p->entry, max_entry, sizeof(*p->entry),
                       "the prefix cache", err);
     if (!rc)
-        rc = sl_mem_alloc(&p->hash, (size_t)mem->max_tok + 1,
-                          sizeof(*p->hash), "the prefix cache", err);
+        rc = sl_mem_alloc(&p->hash, (size_t)mem->max_tok + 1, sizeof(*p->hash),
+                          "the prefix cache", err);
     if (!rc)
         rc = sl_mem_alloc(&p->n_hold, mem->kv->n_page, sizeof(*p->n_hold),
                           "the prefix cache", err);
@@ -124,9 +124,8 @@ static struct entry *find(struct sl_prefix *p, const int32_t *tok, uint32_t n,
     return best;
 }
 
-int sl_prefix_take(struct sl_prefix *p, struct sl_seq **out,
-                   const int32_t *tok, uint32_t n, uint64_t salt,
-                   struct sl_err *err)
+int sl_prefix_take(struct sl_prefix *p, struct sl_seq **out, const int32_t *tok,
+                   uint32_t n, uint64_t salt, struct sl_err *err)
 {
     struct entry *e;
 
@@ -263,12 +262,10 @@ bool sl_prefix_evict(struct sl_prefix *p)
     return true;
 }
 
-void sl_prefix_get_stats(const struct sl_prefix *p,
-                         struct sl_prefix_stats *out)
+void sl_prefix_get_stats(const struct sl_prefix *p, struct sl_prefix_stats *out)
 {
     *out = p->stats;
     out->n_entry = p->n_entry;
-    out->state_bytes =
-        p->n_entry * sl_rec_slot_bytes(&p->mem->rec->shape);
+    out->state_bytes = p->n_entry * sl_rec_slot_bytes(&p->mem->rec->shape);
     out->page_bytes = p->n_held * (uint64_t)p->mem->kv->page_bytes;
 }

@@ -12,9 +12,9 @@
  *
  * Which one to give up: GreedyDual-Size (Cao and Irani, "Cost-Aware WWW Proxy
  * Caching Algorithms", 1997). An entry's worth is the time it saves per byte it
- * holds, and ages as others are dropped. Time is counted in tokens: what a token
- * takes to read is much the same for all of them, and a measured time would make
- * the choice depend on how busy the machine was.
+ * holds, and ages as others are dropped. Time is counted in tokens: what a
+ * token takes to read is much the same for all of them, and a measured time
+ * would make the choice depend on how busy the machine was.
  *
  * With a shelf (shelf.h) every prefix is written to a disk, too, and what the
  * disk gives back is put here.
@@ -47,9 +47,8 @@ void sl_prefix_close(struct sl_prefix **p);
 /* A sequence that has read as much of tok[0..n) as anybody has, but not all of
  * it; an empty one when nothing fits. Prefixes of another salt do not match.
  * SL_EBUSY as sl_seq_open; the caller owns *out. */
-int sl_prefix_take(struct sl_prefix *p, struct sl_seq **out,
-                   const int32_t *tok, uint32_t n, uint64_t salt,
-                   struct sl_err *err);
+int sl_prefix_take(struct sl_prefix *p, struct sl_seq **out, const int32_t *tok,
+                   uint32_t n, uint64_t salt, struct sl_err *err);
 
 /* How many of tok[0..n) it would have read. */
 uint32_t sl_prefix_known(struct sl_prefix *p, const int32_t *tok, uint32_t n,

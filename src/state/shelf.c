@@ -38,8 +38,8 @@ enum load_state { NO_LOAD, ASKED, DONE };
 struct load {
     enum load_state state;
     struct sl_seq *q;
-    int32_t *tok;        /* [n], owned */
-    uint32_t n, had;     /* tokens; of them q had so many before */
+    int32_t *tok;    /* [n], owned */
+    uint32_t n, had; /* tokens; of them q had so many before */
     uint64_t salt;
     bool ok;
 };
@@ -52,7 +52,7 @@ struct item {
 struct sl_shelf {
     struct sl_memory *mem; /* borrowed; read-only but for a load's own */
     struct sl_shelf_opts opts;
-    struct sl_disk disk; /* I/O thread */
+    struct sl_disk disk;         /* I/O thread */
     uint8_t (*chain)[SL_SHA256]; /* [max_tok / page + 1], look-ups */
 
     struct sl_mutex mu;
@@ -107,32 +107,44 @@ static bool is_at(const struct sl_shelf *s, uint32_t i, uint32_t n_tok,
     return i < s->n_item && order(&s->item[i], n_tok, key) == 0;
 }
 
+/* Room for one more item. Only the I/O thread changes the list, so it may look
+ * at it without the lock. */
+static bool grow(struct sl_shelf *s)
+{
+    uint32_t cap = s->cap_item ? 2 * s->cap_item : 256;
+    struct item *more, *old = s->item;
+
+    if (s->n_item < s->cap_item)
+        return true;
+    if (sl_mem_alloc(&more, cap, sizeof(*more), "prefixes", NULL))
+        return false;
+    if (old)
+        memcpy(more, old, s->n_item * sizeof(*more));
+    sl_lock(&s->mu);
+    s->item = more;
+    s->cap_item = cap;
+    sl_unlock(&s->mu);
+    sl_mem_free(old);
+    return true;
+}
+
 /* struct sl_disk_fn: without memory it is not found, and read again. */
 static void add_item(void *ctx, const uint8_t key[SL_SHA256], uint32_t n_tok)
 {
     struct sl_shelf *s = ctx;
-    uint32_t i;
+    uint32_t i = place_of(s, n_tok, key);
 
+    if (is_at(s, i, n_tok, key) || !grow(s))
+        return;
     sl_lock(&s->mu);
-    i = place_of(s, n_tok, key);
-    if (s->n_item == s->cap_item && !is_at(s, i, n_tok, key)) {
-        uint32_t cap = s->cap_item ? 2 * s->cap_item : 256;
-
-        if (!sl_mem_resize(&s->item, cap, sizeof(*s->item), "prefixes", NULL))
-            s->cap_item = cap;
-    }
-    if (s->n_item < s->cap_item && !is_at(s, i, n_tok, key)) {
-        memmove(s->item + i + 1, s->item + i,
-                (s->n_item - i) * sizeof(*s->item));
-        s->item[i].n_tok = n_tok;
-        memcpy(s->item[i].key, key, SL_SHA256);
-        s->n_item++;
-    }
+    memmove(s->item + i + 1, s->item + i, (s->n_item - i) * sizeof(*s->item));
+    s->item[i].n_tok = n_tok;
+    memcpy(s->item[i].key, key, SL_SHA256);
+    s->n_item++;
     sl_unlock(&s->mu);
 }
 
-static void remove_item(void *ctx, const uint8_t key[SL_SHA256],
-                        uint32_t n_tok)
+static void remove_item(void *ctx, const uint8_t key[SL_SHA256], uint32_t n_tok)
 {
     struct sl_shelf *s = ctx;
     uint32_t i;
@@ -159,8 +171,8 @@ static void page_part(struct sl_wire_part *part, const struct sl_shelf *s,
 {
     const struct sl_kv *kv = s->mem->kv;
 
-    *part = (struct sl_wire_part){kv->base + page * kv->page_bytes,
-                                  kv->page_bytes};
+    *part =
+        (struct sl_wire_part){kv->base + page * kv->page_bytes, kv->page_bytes};
 }
 
 /* The page i of q, whose key is `chain`. */
@@ -199,13 +211,12 @@ static uint32_t state_record(struct sl_wire *w,
 /* --------------------------------------------------------------- reading */
 
 /* Where a plane was not filled in the record, it is not in the sequence. */
-static void take_from(struct sl_seq *q, const struct sl_wire *w,
-                      uint32_t first)
+static void take_from(struct sl_seq *q, const struct sl_wire *w, uint32_t first)
 {
     for (uint32_t i = 0; i < q->mem->kv->n_plane; i++)
         if (w->from[i] > first)
-            q->from[i] = (uint32_t)sl_max(
-                q->from[i], sl_min(w->from[i], w->n_tok));
+            q->from[i] =
+                (uint32_t)sl_max(q->from[i], sl_min(w->from[i], w->n_tok));
 }
 
 static bool is_unwanted(struct sl_shelf *s)
@@ -281,8 +292,7 @@ static int read_all(struct sl_shelf *s, struct load *l, struct sl_err *err)
     if (rc)
         return rc;
     take_from(l->q, &w, full * SL_KV_PAGE);
-    (void)sl_disk_use(&s->disk, &w,
-                      sl_file_now() - full * (int64_t)ORDER_NS);
+    (void)sl_disk_use(&s->disk, &w, sl_file_now() - full * (int64_t)ORDER_NS);
     return 0;
 }
 
@@ -546,7 +556,7 @@ void sl_shelf_put(struct sl_shelf *s, const struct sl_seq *q,
         s->stats.n_drop++;
         memmove(s->queue, s->queue + 1, --s->n_queue * sizeof(*s->queue));
     }
-    s->queue[s->n_queue++] = (struct put){q, tok, salt};
+    s->queue[s->n_queue++] = (struct put){.q = q, .tok = tok, .salt = salt};
     sl_cond_wake_all(&s->change);
     sl_unlock(&s->mu);
     if (n_lost > 0)
@@ -579,38 +589,57 @@ const struct sl_seq *sl_shelf_writing(struct sl_shelf *s)
     return q;
 }
 
+/* The greatest length in the index that is at most n, or 0. */
+static uint32_t next_length(struct sl_shelf *s, uint32_t n)
+{
+    const uint8_t before_all[SL_SHA256] = {0};
+    uint32_t end, len;
+
+    sl_lock(&s->mu);
+    end = place_of(s, n + 1, before_all);
+    len = end > 0 ? s->item[end - 1].n_tok : 0;
+    sl_unlock(&s->mu);
+    return len;
+}
+
+static bool has_item(struct sl_shelf *s, uint32_t n_tok,
+                     const uint8_t key[SL_SHA256])
+{
+    bool yes;
+
+    sl_lock(&s->mu);
+    yes = is_at(s, place_of(s, n_tok, key), n_tok, key);
+    sl_unlock(&s->mu);
+    return yes;
+}
+
 uint32_t sl_shelf_find(struct sl_shelf *s, const int32_t *tok, uint32_t n,
                        uint32_t least, uint64_t salt)
 {
     uint8_t key[SL_SHA256];
-    uint32_t found = 0, end, full = 0;
+    uint32_t len;
     bool ok = sl_wire_begin(s->chain[0], s->opts.model, salt);
 
     n = (uint32_t)sl_min(n, s->mem->max_tok);
-    for (; ok && (full + 1) * SL_KV_PAGE <= n; full++) {
-        memcpy(s->chain[full + 1], s->chain[full], SL_SHA256);
-        ok = sl_wire_page(s->chain[full + 1], tok + full * SL_KV_PAGE);
+    for (uint32_t i = 0; ok && i < n_full(n); i++) {
+        memcpy(s->chain[i + 1], s->chain[i], SL_SHA256);
+        ok = sl_wire_page(s->chain[i + 1], tok + i * SL_KV_PAGE);
     }
-    memset(key, 0xff, sizeof(key));
-    sl_lock(&s->mu);
-    end = place_of(s, n, key);
-    while (ok && !found && end > 0 && s->item[end - 1].n_tok >= least) {
-        uint32_t len = s->item[end - 1].n_tok, at = len - len % SL_KV_PAGE;
+    for (; ok && (len = next_length(s, n)) >= least; n = len - 1) {
+        uint32_t at = n_full(len) * SL_KV_PAGE;
 
         ok = sl_wire_state(key, s->chain[n_full(len)], tok + at, len - at);
-        if (ok && is_at(s, place_of(s, len, key), len, key))
-            found = len;
-        memset(key, 0, sizeof(key));
-        end = place_of(s, len, key);
+        if (ok && has_item(s, len, key))
+            return len;
     }
-    sl_unlock(&s->mu);
-    return found;
+    return 0;
 }
 
 int sl_shelf_load(struct sl_shelf *s, struct sl_seq *q, const int32_t *tok,
                   uint32_t n, uint64_t salt, struct sl_err *err)
 {
-    struct load l = {ASKED, q, NULL, n, q->n_tok, salt, false};
+    struct load l = {
+        .state = ASKED, .q = q, .n = n, .had = q->n_tok, .salt = salt};
     int rc = sl_mem_alloc(&l.tok, n, sizeof(*tok), "a prefix", err);
 
     if (!rc)

@@ -3,8 +3,9 @@
  * Whatever the prefix cache keeps is also written to a folder (disk.h), behind
  * the back of the engine thread; what the folder holds of a new prompt is read
  * back into pages and a state, which then are a kept prefix like any other.
- * Because a file carries a digest and its name depends on the model and on every
- * token before, what is read back is what was computed, to the bit, or nothing.
+ * Because a file carries a digest and its name depends on the model and on
+ * every token before, what is read back is what was computed, to the bit, or
+ * nothing.
  *
  *   engine thread                        I/O thread
  *     sl_shelf_put     -- queue -->        page by page, then the state
@@ -35,7 +36,8 @@ struct sl_shelf;
 struct sl_shelf_opts {
     const char *dir;
     uint64_t max_bytes;
-    uint8_t model[SL_SHA256]; /* of whatever keys, values and states depend on */
+    uint8_t
+        model[SL_SHA256]; /* of whatever keys, values and states depend on */
     /* From the I/O thread, without a lock: a load has ended. */
     void (*wake)(void *ctx);
     void *wake_ctx;
@@ -43,7 +45,8 @@ struct sl_shelf_opts {
 };
 
 struct sl_shelf_stats {
-    uint64_t n_put, n_load, n_tok_load; /* written; read back, with the tokens */
+    uint64_t n_put, n_load,
+        n_tok_load;   /* written; read back, with the tokens */
     uint64_t n_drop;  /* damaged, of something else, or not written */
     uint64_t n_evict; /* files that made room */
     uint32_t n_state; /* prefixes that can be read back */

@@ -5,8 +5,15 @@
 #include "kern/kern.h"
 
 #define MAGIC "SLUICEKV"
-enum { AT_MODEL = 16, AT_KEY = 48, AT_TOK = 80, AT_FROM = 88, AT_BYTES = 120,
-       AT_REST = 128, AT_DIGEST = SL_WIRE_HEAD - SL_SHA256 };
+enum {
+    AT_MODEL = 16,
+    AT_KEY = 48,
+    AT_TOK = 80,
+    AT_FROM = 88,
+    AT_BYTES = 120,
+    AT_REST = 128,
+    AT_DIGEST = SL_WIRE_HEAD - SL_SHA256
+};
 
 _Static_assert(AT_FROM + 4 * SL_KV_MAX_PLANE == AT_BYTES,
                "every plane has its place");

@@ -19,7 +19,8 @@
  *   128     96    zero
  *   224     32    SHA-256 of the 224 bytes before and of the payload
  *   256           payload: a page as state/kv.h has it; or the floats of a slot
- *                 (state/recurrent.h), then the unfinished page, if there is one
+ *                 (state/recurrent.h), then the unfinished page, if there is
+ * one
  *
  * Numbers are little endian; keys, values and states are as the machine has
  * them, which the digest of the model covers. Whoever reads knows from the

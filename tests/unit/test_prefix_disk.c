@@ -1,6 +1,6 @@
 /* Kept prefixes on a disk: they outlive the engine, and whatever happens to the
- * files, the answer is that of an engine without a cache, with a line in the log
- * for what was dropped. */
+ * files, the answer is that of an engine without a cache, with a line in the
+ * log for what was dropped. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>

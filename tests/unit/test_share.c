@@ -107,7 +107,8 @@ static void turn(struct request *q, uint32_t n, uint64_t seed)
 static uint64_t together(struct answer a[N], const struct request q[N],
                          uint32_t seqs)
 {
-    struct sl_engine *e = open_engine(seqs, true), *cold = open_engine(1, false);
+    struct sl_engine *e = open_engine(seqs, true),
+                     *cold = open_engine(1, false);
     struct sl_engine_stats st;
     struct sl_gen *g[N];
 
@@ -170,7 +171,8 @@ static void parallel_calls(void **state)
         assert_int_equal(a[i].n_cached, 500);
 }
 
-/* The past is changed at another place in each: shared up to the turn before. */
+/* The past is changed at another place in each: shared up to the turn before.
+ */
 static void edited_histories(void **state)
 {
     static struct request q[N];
