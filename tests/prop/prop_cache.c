@@ -1,7 +1,8 @@
 /* Kept prefixes change no bit, and keep what the next prompt needs.
  *
- * usage: prop_cache [ROUNDS] [SEED]; 120 rounds, 1,000 when SL_TEST_FULL is set,
- * which also makes the long conversations 16k tokens long.
+ * usage: prop_cache [ROUNDS [SEED [PARTS]]]; 120 rounds, 1,000 when SL_TEST_FULL
+ * is set, which also makes the long conversations 16k tokens long. Three parts;
+ * the first alone is enough for a thread sanitizer.
  *
  * First, random conversations that grow, are edited, cut, branched and mixed,
  * several at once and some cancelled, against an engine whose cache has room for
@@ -413,23 +414,29 @@ static void long_part(uint32_t n_conv, uint32_t len, uint64_t seed)
 int main(int argc, char **argv)
 {
     bool full = getenv("SL_TEST_FULL") != NULL;
-    int64_t rounds = full ? 1000 : 120, seed = 1;
+    int64_t rounds = full ? 1000 : 120, seed = 1, parts = 3;
     uint32_t len = full ? LONGEST : 2048;
 
     if ((argc > 1 && sl_num_i64(&rounds, argv[1], strlen(argv[1]), 1, 1 << 30,
                                 "ROUNDS", NULL)) ||
         (argc > 2 && sl_num_i64(&seed, argv[2], strlen(argv[2]), 0, 1 << 30,
-                                "SEED", NULL)))
+                                "SEED", NULL)) ||
+        (argc > 3 && sl_num_i64(&parts, argv[3], strlen(argv[3]), 1, 3,
+                                "PARTS", NULL)))
         return 2;
     random_part((uint32_t)rounds, (uint64_t)seed);
-    pattern_part(APPEND, "a turn that only adds", (uint64_t)seed);
-    pattern_part(STRIP, "thoughts are stripped", (uint64_t)seed);
-    pattern_part(DATE, "the date changes", (uint64_t)seed);
-    pattern_part(EDIT, "an edit in the middle", (uint64_t)seed);
-    if (full)
-        model = "models/demo"; /* the others are made for 4,096 tokens */
-    long_part(1, len, (uint64_t)seed);
-    long_part(EIGHT, len, (uint64_t)seed);
+    if (parts > 1) {
+        pattern_part(APPEND, "a turn that only adds", (uint64_t)seed);
+        pattern_part(STRIP, "thoughts are stripped", (uint64_t)seed);
+        pattern_part(DATE, "the date changes", (uint64_t)seed);
+        pattern_part(EDIT, "an edit in the middle", (uint64_t)seed);
+    }
+    if (parts > 2) {
+        if (full)
+            model = "models/demo"; /* the others are made for 4,096 tokens */
+        long_part(1, len, (uint64_t)seed);
+        long_part(EIGHT, len, (uint64_t)seed);
+    }
     printf("%u passed, %u failed\n", n_pass, n_fail);
     return n_fail != 0;
 }
