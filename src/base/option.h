@@ -257,7 +257,8 @@ enum sl_opt_type {
     X(HOST, TEXT, SL_VERB_SERVE | SL_VERB_BENCH, "host", "", "ADDRESS", 0, 0, "127.0.0.1",     \
       "Address to listen on; 0.0.0.0 is every one of this machine.")           \
     X(PORT, INT, SL_VERB_SERVE | SL_VERB_BENCH, "port", "", "N", 0, 65535, "8000",             \
-      "Port to listen on; 0 is any free one, and is printed.")                 \
+      "Port to listen on; 0 is any free one, and is printed. When it is not "   \
+      "given and 8000 is taken, serve looks for one up to 8031.")                 \
     X(API_KEY, TEXT, SL_VERB_SERVE | SL_VERB_BENCH, "api-key", "", "KEY", 0, 0, "",            \
       "Key that a client must send; several are separated by commas.")         \
     X(SERVED_MODEL_NAME, TEXT, SL_VERB_SERVE | SL_VERB_BENCH, "served-model-name",             \

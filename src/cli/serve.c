@@ -11,6 +11,7 @@
 
 #define MAX_LIST 16 /* names of the model, or keys */
 #define DEFAULT_SEQS 32
+#define MAX_PORTS 32 /* that are tried; bundles.md 1.5 */
 
 struct serve {
     struct sl_opts o; /* with what a bundle adds */
@@ -181,6 +182,8 @@ static int fill(struct serve *s, struct sl_server_opts *so, struct sl_err *err)
     *so = (struct sl_server_opts){
         .host = v[SL_OPT_HOST].s ? v[SL_OPT_HOST].s : "127.0.0.1",
         .port = (uint16_t)v[SL_OPT_PORT].i,
+        /* Who names a port wants that one. */
+        .n_port = v[SL_OPT_PORT].from < SL_FROM_ENV ? MAX_PORTS : 1,
         .key = s->key,
         .name = s->name,
         .source = s->source,

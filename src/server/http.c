@@ -532,7 +532,9 @@ static uint16_t port_of(evutil_socket_t fd)
     return ntohs(((struct sockaddr_in *)&ss)->sin_port);
 }
 
-static int listen_on(struct sl_http *h, struct sl_err *err)
+/* Bind one port: 0 or an errno in *why. */
+static int listen_port(struct sl_http *h, unsigned number, int *why,
+                       struct sl_err *err)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
                              .ai_flags = AI_PASSIVE | AI_ADDRCONFIG};
@@ -540,7 +542,7 @@ static int listen_on(struct sl_http *h, struct sl_err *err)
     char port[8];
     int rc;
 
-    snprintf(port, sizeof(port), "%u", h->opts.port);
+    snprintf(port, sizeof(port), "%u", number);
     rc = getaddrinfo(h->opts.host, port, &hints, &found);
     if (rc)
         return sl_fail(err, SL_EARG,
@@ -552,11 +554,30 @@ static int listen_on(struct sl_http *h, struct sl_err *err)
             h->base, on_accept, h,
             LEV_OPT_CLOSE_ON_FREE | LEV_OPT_REUSEABLE | LEV_OPT_CLOSE_ON_EXEC,
             BACKLOG, a->ai_addr, (int)a->ai_addrlen);
-    rc = errno;
+    *why = h->listener ? 0 : errno;
     freeaddrinfo(found);
-    if (!h->listener)
-        return sl_fail_errno(err, rc, "listening on %.200s port %u",
-                             h->opts.host, h->opts.port);
+    return 0;
+}
+
+/* The port, or one of the n_port - 1 behind it when those before are taken. */
+static int listen_on(struct sl_http *h, struct sl_err *err)
+{
+    unsigned port = h->opts.port;
+    unsigned last = h->opts.n_port ? port + h->opts.n_port - 1 : port;
+    int why = 0, rc = listen_port(h, port, &why, err);
+
+    while (!rc && why == EADDRINUSE && port < sl_min(last, 65535))
+        rc = listen_port(h, ++port, &why, err);
+    if (rc)
+        return rc;
+    if (why == EADDRINUSE)
+        return sl_fail(err, SL_EBUSY,
+                       "%.200s port %u is taken by another program; choose "
+                       "another --port, or 0 for any free one",
+                       h->opts.host, port);
+    if (why)
+        return sl_fail_errno(err, why, "listening on %.200s port %u",
+                             h->opts.host, port);
     evconnlistener_set_error_cb(h->listener, on_accept_error);
     h->port = port_of(evconnlistener_get_fd(h->listener));
     return 0;

@@ -54,6 +54,7 @@ typedef void sl_http_ended(void *ctx, const struct sl_exchange *x);
 struct sl_http_opts {
     const char *host; /* a name or an address */
     uint16_t port;    /* 0: any free one */
+    uint16_t n_port;  /* it and those behind it that will do; 0: it alone */
     struct sl_http_limits limits;
     struct ssl_ctx_st *tls; /* NULL: plain */
     sl_http_handler *handle;

@@ -452,6 +452,7 @@ static int open_all(struct run *r, struct sl_err *err)
     struct sl_server *s = &r->s;
     struct sl_http_opts ho = {.host = s->opts.host,
                               .port = s->opts.port,
+                              .n_port = s->opts.n_port,
                               .handle = handle,
                               .ended = ended,
                               .ctx = s};

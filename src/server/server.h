@@ -14,6 +14,7 @@
 struct sl_server_opts {
     const char *host;
     uint16_t port; /* 0: any free one */
+    uint16_t n_port; /* it and those behind it that will do; 0: it alone */
     const char *const *key; /* [n_key]; none: everybody may ask */
     uint32_t n_key;
     const char *const *name; /* [n_name] served model names, n_name > 0 */

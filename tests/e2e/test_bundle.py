@@ -967,7 +967,7 @@ def instances():
         # A name that is taken; a port that is taken fails, and says so.
         r = h.run("serve", "t/demo-bundle", "--detach", "--port",
                   str(s["port"]), "--threads", "2", "--no-pin")
-        check(r.rc != 0 and str(s["port"]) in r.err, r)
+        check(r.rc != 0 and f"port {s['port']} is taken" in r.err, r)
         r = h.run("stop", "other")
         check(r.rc == 4 and "no server 'other'" in r.err, r)
         follow = h.start("logs", "-f", "t/demo-bundle")
@@ -1073,8 +1073,9 @@ def two_servers_at_once():
     w = HUB.add(Repo("t/twin-weights", demo_files(), pace=0.002))
     bundle("t/twin", w, name="twin")
     with Home() as h:
-        both = [h.start("serve", "t/twin", "--port", "0", "--threads", "1",
-                        "--no-pin") for _ in range(2)]
+        # Both want port 8000, and the second takes the next one.
+        both = [h.start("serve", "t/twin", "--threads", "1", "--no-pin")
+                for _ in range(2)]
         ports = []
         for p in both:
             log = ""
@@ -1084,7 +1085,10 @@ def two_servers_at_once():
                     break
             check("sluice: ready" in log, log)
             ports.append(int(log.split("127.0.0.1:")[1].split()[0]))
-        check(len(set(ports)) == 2, ports)
+        check(len(set(ports)) == 2 and all(8000 <= n < 8032 for n in ports),
+              ports)
+        r = h.run("serve", "t/twin", "--port", str(ports[0]))
+        check(r.rc == 8 and "taken by another program" in r.err, r)
         got = HUB.asked("t/twin-weights", "storage")
         check(len(got) == len({r[2] for r in got}), "one download for both")
         names = [s["name"] for s in
