@@ -154,6 +154,30 @@ static void test_probes_have_a_budget(void **state)
     }
 }
 
+/* Whatever the text and however many users: never slower than plain by more than
+ * the share of probes, also where a drafter that was off has to catch up. */
+static void test_never_loses(void **state)
+{
+    static const double p[] = {0.2, 0.3, 0.4, 0.5, 0.6, 0.7};
+    static const uint32_t users[] = {1, 4, 8, 16, 32};
+
+    (void)state;
+    for (size_t i = 0; i < SL_COUNTOF(users); i++)
+        for (size_t k = 0; k < SL_COUNTOF(p); k++) {
+            struct sim m = {.fixed = 10,
+                            .row = 0.5,
+                            .pass = 1.5,
+                            .drain = 10,
+                            .p = p[k],
+                            .n_seq = users[i]};
+            double got = rate(m, DECIDE, 16384), plain = rate(m, 0, 16384);
+
+            if (got < 0.985 * plain)
+                fail_msg("%u users, %g right: %.4f of plain", users[i], p[k],
+                         got / plain);
+        }
+}
+
 /* Where even drafts that are always right would not pay, there are none. */
 static void test_off_is_off(void **state)
 {
@@ -416,6 +440,7 @@ int main(void)
         cmocka_unit_test(test_near_the_best),
         cmocka_unit_test(test_hard_text_costs_little),
         cmocka_unit_test(test_probes_have_a_budget),
+        cmocka_unit_test(test_never_loses),
         cmocka_unit_test(test_off_is_off),
         cmocka_unit_test(test_comes_back),
         cmocka_unit_test(test_guard),
