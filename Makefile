@@ -3,7 +3,7 @@
 #   make            build/sluice and build/libsluice.a, optimised
 #   make demo       what a newcomer types first: packages, build, three answers
 #   make check      packages, build, every test; ends with "N passed, N failed"
-#   make V=asan test   in a variant: rel dbg asan tsan small cov fuzz
+#   make V=asan test   in a variant: rel dbg asan tsan small cov fuzz arm64
 #   make help       the rest
 #
 # Each variant has its own directory under build/, so flags never mix and
@@ -15,6 +15,12 @@ OUT     := $(if $(filter rel,$(V)),build,$(B))
 PREFIX  ?= /usr/local
 INSTALL ?= install
 VERSION := $(shell cat VERSION)
+ifeq ($(V),arm64)
+# The library alone: make V=arm64 build/arm64/libsluice.a. Headers of other
+# libraries are the host's, behind those of the cross compiler; to link a
+# program needs the libraries of that machine.
+CC      := aarch64-linux-gnu-gcc
+endif
 # The library's binary interface: it changes with the first two numbers.
 SOVERSION := $(word 1,$(subst ., ,$(VERSION))).$(word 2,$(subst ., ,$(VERSION)))
 ARCH    := $(shell $(CC) -dumpmachine | cut -d- -f1)
@@ -50,6 +56,8 @@ CFLAGS.dbg   := -O0 -g -DSL_DEBUG=1
 CFLAGS.asan  := -O1 -g -DSL_DEBUG=1 -fno-omit-frame-pointer \
                 -fsanitize=address,undefined -fno-sanitize-recover=all
 CFLAGS.tsan  := -O1 -g -DSL_DEBUG=1 -fsanitize=thread
+CFLAGS.arm64 := -O2 -g -idirafter /usr/include \
+                -idirafter /usr/include/$(shell uname -m)-linux-gnu
 CFLAGS.small := -O1 -g -DSL_DEBUG=1 -DSL_SMALL=1
 CFLAGS.cov   := -O0 -g -DSL_DEBUG=1 --coverage
 CFLAGS.fuzz  := -O1 -g -DSL_DEBUG=1 -fno-sanitize-recover=all \
@@ -86,7 +94,8 @@ HELP_SRC := $(wildcard tests/golden/*.c) $(wildcard tests/help/*.c)
 obj = $(patsubst %.c,$(B)/%.o,$(1))
 bin = $(patsubst %.c,$(B)/%,$(1))
 TESTS := $(call bin,$(UNIT_SRC) $(PROP_SRC)) \
-         $(B)/kerncheck $(if $(filter x86_64rel,$(ARCH)$(V)),$(B)/kerncheck-simde) \
+         $(B)/kerncheck $(if $(filter x86_64rel,$(ARCH)$(V)),$(B)/kerncheck-simde \
+             $(B)/kerncheck-arm) \
          $(patsubst tests/fuzz/%.c,$(B)/replay/%,$(FUZZ_SRC))
 
 # Only files named after a feature may use it: everything else has to run on
@@ -96,6 +105,8 @@ $(B)/src/kern/%.o:            ISA := -O3
 # for four queries and one block.
 NO_INIT := $(call try,-ftrivial-auto-var-init=uninitialized)
 $(B)/src/kern/x86/%_avx2.o:   ISA := -O3 -mavx2 -mfma -mf16c $(NO_INIT)
+$(B)/src/kern/arm/%_dotprod.o: ISA := -O3 -march=armv8.2-a+dotprod
+$(B)/src/kern/arm/%_i8mm.o:    ISA := -O3 -march=armv8.2-a+dotprod+i8mm
 ISA_VNNI   := -mavx2 -mfma -mf16c -mavxvnni
 ISA_AVX512 := -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512vl -mavx512vnni
 $(B)/src/kern/x86/%_vnni.o:   ISA := -O3 $(ISA_VNNI) $(NO_INIT)
@@ -193,12 +204,12 @@ CROSS   := aarch64-linux-gnu-gcc
 ARM_SRC := $(wildcard src/kern/*.c src/kern/ref/*.c src/kern/arm/*.c) \
            $(addprefix src/base/,base.c dtype.c err.c mem.c num.c) $(KERN_SRC)
 ARM_OBJ := $(patsubst %.c,$(B)/aarch64/%.o,$(ARM_SRC))
-$(B)/aarch64/%_neon.o:    ISA := -O3
-$(B)/aarch64/%_dotprod.o: ISA := -O3 -march=armv8.2-a+dotprod
-$(B)/aarch64/%_i8mm.o:    ISA := -O3 -march=armv8.2-a+dotprod+i8mm
+# -O1 compiles fast; the bits do not depend on it.
+$(B)/aarch64/%_dotprod.o: ISA := -march=armv8.2-a+dotprod
+$(B)/aarch64/%_i8mm.o:    ISA := -march=armv8.2-a+dotprod+i8mm
 $(B)/aarch64/%.o: %.c Makefile
 	@mkdir -p $(@D)
-	$(call say,arm ,$@)$(CROSS) $(filter-out -W% $(HARD),$(ALL_CFLAGS)) -Wall \
+	$(call say,arm ,$@)$(CROSS) $(filter-out -W% $(HARD),$(ALL_CFLAGS)) -O1 -Wall \
 	    -Wextra -Wconversion $(if $(WERROR),-Werror) -g0 $(ISA) -c -o $@ $<
 $(B)/kerncheck-arm: $(ARM_OBJ)
 	$(call say,link,$@)$(CROSS) -static -o $@ $^ -lm -pthread

@@ -477,7 +477,7 @@ static void bench_stream(const struct sl_kern *k, enum sl_dtype type,
     fflush(stdout);
 }
 
-int bench(const char *arg)
+int bench(const char *arg, unsigned mask)
 {
     struct sl_kern ref, fast;
     struct sl_err err;
@@ -491,7 +491,7 @@ int bench(const char *arg)
         return 2;
     }
     sl_kern_init(&ref, 0);
-    sl_kern_init(&fast, SL_CPU_ALL);
+    sl_kern_init(&fast, mask);
     printf("levels %s, one thread unless it says so\n", fast.isa);
     for (size_t n = 1; n <= (size_t)n_threads; n *= 2) {
         bench_stream(&fast, SL_BF16, 1, 1024, n, big);

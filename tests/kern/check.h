@@ -90,7 +90,7 @@ struct entry {
 extern const struct entry mul_entries[], row_entries[], gdn_entries[],
     attn_entries[], quant_entries[];
 
-/* bench.c; the largest number of threads, or NULL for 2 */
-int bench(const char *threads);
+/* bench.c; the largest number of threads, or NULL for 2; the levels allowed */
+int bench(const char *threads, unsigned mask);
 
 #endif

@@ -1,7 +1,9 @@
 /* tests/kern/main.c - the kernel tester
  *
  *   kerncheck [SEED] [CASES]     all entries, every level; defaults 1 and 400
- *   kerncheck --bench [THREADS]  rates, and the ratio to the reference
+ *   kerncheck --bench [THREADS [LEVEL]]
+ *                                rates, and the ratio to the reference; of the
+ *                                highest level, or of the one that is named
  *
  * It asks two questions, because a wrong program can pass either alone (style
  * guide 4.2): is the fast kernel the reference, bit for bit; and is the
@@ -114,8 +116,24 @@ static void run_level(const struct level *l, uint64_t cases, uint64_t *passed,
 
 static int usage(void)
 {
-    fprintf(stderr,
-            "usage: kerncheck [SEED] [CASES] | kerncheck --bench [THREADS]\n");
+    fprintf(stderr, "usage: kerncheck [SEED] [CASES] | "
+                    "kerncheck --bench [THREADS [LEVEL]]\n");
+    return 2;
+}
+
+static bool can_run(const struct level *l)
+{
+    return (sl_cpu_detect() & l->need) == l->need;
+}
+
+static int bench_level(const char *threads, const char *name)
+{
+    for (size_t i = 0; name && i < SL_COUNTOF(levels); i++)
+        if (!strcmp(levels[i].name, name) && can_run(&levels[i]))
+            return bench(threads, levels[i].mask);
+    if (!name)
+        return bench(threads, SL_CPU_ALL);
+    fprintf(stderr, "%s: not a level of this processor\n", name);
     return 2;
 }
 
@@ -125,8 +143,8 @@ int main(int argc, char **argv)
     int64_t arg[2] = {1, DEFAULT_CASES};
     struct sl_err err;
 
-    if (argc > 1 && argc < 4 && strcmp(argv[1], "--bench") == 0)
-        return bench(argv[2]);
+    if (argc > 1 && argc < 5 && strcmp(argv[1], "--bench") == 0)
+        return bench_level(argv[2], argc > 3 ? argv[3] : NULL);
     if (argc > 3)
         return usage();
     for (int i = 1; i < argc; i++)
@@ -137,7 +155,7 @@ int main(int argc, char **argv)
     signal(SIGSEGV, on_fault);
     signal(SIGBUS, on_fault);
     for (size_t i = 0; i < SL_COUNTOF(levels); i++) {
-        if ((sl_cpu_detect() & levels[i].need) != levels[i].need) {
+        if (!can_run(&levels[i])) {
             printf("skip %s: this processor does not have it\n",
                    levels[i].name);
             continue;

@@ -220,11 +220,60 @@ SL_INLINE int total(const struct act *x, size_t t, size_t h, size_t n)
     return n == 2 ? s[0] + s[1] : s[0];
 }
 
+#ifdef HAVE_MM2
+/* sum_halves for an even number of tokens: two rows of weights by two tokens,
+ * eight columns at once. Two vectors of four columns are zipped to one of eight
+ * for that, which all tokens share. */
+SL_INLINE void sum_pairs(enum sl_dtype type, size_t m, sums s,
+                         const struct from *f, const struct act *x, size_t h,
+                         size_t n)
+{
+    vi c[MAX_M / 2][G][2];
+
+    UNROLL
+    for (size_t t = 0; t < m / 2; t++) {
+        UNROLL
+        for (size_t g = 0; g < G; g++)
+            c[t][g][0] = c[t][g][1] = iset(0);
+    }
+    UNROLL
+    for (size_t i = 4 * h; i < 4 * (h + n); i += 2) {
+        vi w[G][2];
+
+        UNROLL
+        for (size_t g = 0; g < G; g++)
+            zip_columns(w[g], get_w(type, f, g, i), get_w(type, f, g, i + 1));
+        UNROLL
+        for (size_t t = 0; t < m / 2; t++) {
+            const int8_t *q = x->q + 2 * t * x->ld + 4 * i;
+
+            UNROLL
+            for (size_t g = 0; g < G; g++)
+                mm2(c[t][g], w[g], q, q + x->ld);
+        }
+    }
+    UNROLL
+    for (size_t t = 0; t < m; t++) {
+        vi start = iset(-zero_point(type) * total(x, t, h, n));
+
+        UNROLL
+        for (size_t g = 0; g < G; g++)
+            s[t][g] = iadd(start, of_token(c[t / 2][g], t % 2));
+    }
+}
+#endif
+
 /* Sums over n halves of a block, from half h on: m tokens by G registers. */
 SL_INLINE void sum_halves(enum sl_dtype type, size_t m, sums s,
                           const struct from *f, const struct act *x, size_t h,
                           size_t n)
 {
+#ifdef HAVE_MM2
+    if (m % 2 == 0) {
+        sum_pairs(type, m, s, f, x, h, n);
+        return;
+    }
+#endif
     UNROLL
     for (size_t t = 0; t < m; t++) {
         vi start = iset(-zero_point(type) * total(x, t, h, n));

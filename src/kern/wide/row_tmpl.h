@@ -180,6 +180,9 @@ static size_t argmax(float *max, const float *x, size_t n)
     *max = top(m);
     if (*max == -INFINITY)
         return 0;
+    while (best + VEC <= n &&
+           top(choose(eq(load(x + best), set(*max)), set(1), set(0))) == 0)
+        best += VEC;
     while (x[best] != *max)
         best++;
     *max = x[best]; /* 0 and -0 are equal: the first one counts */

@@ -48,6 +48,8 @@
  *   pair_i8                          eight signed bytes, `step` apart
  *   pair_bytes                       32 bytes of each
  *   pair_set(a, b)                   a for the first eight lanes, b for others
+ *
+ * With HAVE_MM2 also zip_columns, mm2 and of_token; see arm/vec_neon.h.
  */
 #ifndef SL_KERN_WIDE_WIDE_H
 #define SL_KERN_WIDE_WIDE_H

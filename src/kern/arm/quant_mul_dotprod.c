@@ -1,0 +1,10 @@
+/* kern/arm/quant_mul_dotprod.c - products with quantised weights, NEON with dotprod
+ *
+ * Proved by: qemu-user (make check). Natively where a machine has it.
+ */
+#define ISA(x) x##__dotprod
+
+#include "kern/arm/arm.h"
+#include "kern/arm/vec_neon.h"
+
+#include "kern/wide/quant_mul_tmpl.h"
