@@ -1,8 +1,8 @@
 /* server/json_in.c - the JSON of a request; see json_in.h
  *
  * jansson refuses lone surrogates and has its own, deeper limit for nesting, so
- * one pass over the raw bytes comes first. It knows strings and brackets and no
- * more; whatever is wrong beyond that, jansson finds.
+ * one pass over the raw bytes comes first. It knows strings, brackets and the
+ * outermost names, and no more; whatever is wrong beyond that, jansson finds.
  */
 #include "server/json_in.h"
 
@@ -43,29 +43,69 @@ static size_t escape(char *s, size_t left)
     return 5;
 }
 
-/* False when it nests too deep. */
-static bool prepare(char *s, size_t len)
+/* Fields of the body that say what the answer must look like. One that is much
+ * larger than what is read of a shape is refused before its values are made. */
+static const char *const shape_field[] = {
+    "grammar",      "guided_choice", "guided_grammar",  "guided_json",
+    "guided_regex", "json_schema",   "response_format", "structured_outputs",
+};
+#define MAX_SHAPE ((size_t)2 << 20) /* bytes: twice SL_JSCHEMA_MAX_TEXT */
+
+static const char *shape_of(const char *name, size_t len)
 {
+    for (size_t i = 0; i < SL_COUNTOF(shape_field); i++)
+        if (strlen(shape_field[i]) == len && !memcmp(shape_field[i], name, len))
+            return shape_field[i];
+    return NULL;
+}
+
+/* Where the pass is in the members of the body. */
+struct at {
+    size_t name, n_name; /* the last string of the outermost object */
+    const char *field;   /* whose value is read, if it is one of these */
+    size_t value;
+};
+
+static int prepare(char *s, size_t len, struct sl_refusal *r)
+{
+    struct at at = {0};
     bool in_str = false;
     int depth = 0;
 
     for (size_t i = 0; i < len; i++) {
         char c = s[i];
 
-        if (in_str && c == '\\')
+        if (at.field && i - at.value > MAX_SHAPE)
+            return sl_refuse(r, 400, "invalid_value", at.field,
+                             "%s has more than %zu bytes, and less is read of "
+                             "a shape; make it shorter",
+                             at.field, MAX_SHAPE);
+        if (in_str && c == '\\') {
             i += escape(s + i + 1, len - i - 1);
-        else if (c == '"')
+        } else if (c == '"') {
+            if (depth == 1 && in_str)
+                at.n_name = i - at.name;
             in_str = !in_str;
-        else if (in_str)
+            if (depth == 1 && in_str)
+                at.name = i + 1;
+        } else if (in_str) {
             continue;
-        else if (c == '{' || c == '[')
+        } else if (c == '{' || c == '[') {
             depth++;
-        else if (c == '}' || c == ']')
+        } else if (c == '}' || c == ']') {
             depth--;
+        } else if (c == ':' && depth == 1) {
+            at.field = shape_of(s + at.name, at.n_name);
+            at.value = i + 1;
+        } else if (c == ',' && depth == 1) {
+            at.field = NULL;
+        }
         if (depth > SL_JSON_DEPTH)
-            return false;
+            return sl_refuse(r, 400, NULL, NULL,
+                             "the body nests deeper than %d levels",
+                             SL_JSON_DEPTH);
     }
-    return true;
+    return 0;
 }
 
 int sl_json_in(json_t **out, char *text, size_t len, struct sl_refusal *r)
@@ -77,9 +117,8 @@ int sl_json_in(json_t **out, char *text, size_t len, struct sl_refusal *r)
         text += 3;
         len -= 3;
     }
-    if (!prepare(text, len))
-        return sl_refuse(r, 400, NULL, NULL,
-                         "the body nests deeper than %d levels", SL_JSON_DEPTH);
+    if (prepare(text, len, r))
+        return -1;
     j = json_loadb(len ? text : "", len, JSON_ALLOW_NUL | JSON_DECODE_ANY, &je);
     if (!j)
         return sl_refuse(r, 400, NULL, NULL,

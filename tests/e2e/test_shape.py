@@ -263,7 +263,9 @@ def refusals():
         ({"guided_json": {"allOf": [{"anyOf": [{"minimum": i}, {"maximum": i},
                                                True]} for i in range(60)]}},
          "guided_json", ["simpler"]),
-        ({"guided_json": {"description": "x" * (3 << 20)}}, "", ["bytes"]),
+        ({"guided_json": {"description": "x" * (3 << 19)}}, "guided_json",
+         ["1048576 are read"]),
+        ({"guided_regex": "x" * (3 << 20)}, "guided_regex", ["2097152"]),
         # Found out while it is generated.
         ({"guided_regex": "x(a?b?c?d?e?f?g?h?i?j?k?l?m?n?o?p?){1000}"}, "",
          ["too ambiguous"]),
