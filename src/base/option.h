@@ -311,7 +311,7 @@ enum sl_opt_type {
       "and how much had to be. 'messages' is a whole history, 'add' what "     \
       "comes behind the last answer; 'conversation' tells several apart.")     \
     X(SYNTHETIC_ACCEPTANCE, FLOAT, SL_VERB_BENCH, "synthetic-acceptance", "",  \
-      "X", 0, 1, "",                                                           \
+      "X", 0, 1, "none",                                                     \
       "Of bench speculate: an oracle drafts in the place of the drafters, "    \
       "right with chance X, after they did their work.")                       \
     X(SHAPE, TEXT, SL_VERB_BENCH, "shape", "", "NAME", 0, 0, "",               \
