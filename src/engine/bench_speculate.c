@@ -338,6 +338,7 @@ static int score_all(struct sl_bench_speculation *out, struct bench *b,
         if (w.by == SL_N_BY || b->way[j + 1].by == w.by)
             continue;
         r.n_pair = 0;
+        r.n_round = 0;
         use(b, &w);
         b->e->record = &r;
         for (uint32_t i = 0; !rc && i < b->o->n_prompt; i++)
