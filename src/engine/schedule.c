@@ -1,9 +1,12 @@
 /* engine/schedule.c - which rows run now; see schedule.h */
 #include "engine/schedule.h"
 
-/* Chosen, not measured: short against the patience of a user, long against the
- * fixed cost of a step. */
-#define MAX_STEP_S 0.25
+/* A step of prompts alone. Chosen, not measured: short against the patience of a
+ * user, long against the fixed cost of a step; which on a slow machine, or with
+ * a large model, is itself longer than that, so that a few of it is the measure.
+ */
+#define STEP_S 0.25
+#define STEP_STRETCH 4
 #define DECODE_STRETCH 1.8 /* below 2, which is the promise */
 #define FIRST_ROWS 32      /* of a prompt, before anything was measured */
 
@@ -113,13 +116,14 @@ uint32_t sl_schedule_prompt_rows(const struct sl_cost *c, uint32_t n_dec,
                                  uint64_t dec_context, uint64_t depth,
                                  uint32_t max_row)
 {
-    double limit = MAX_STEP_S, now = sl_cost_predict(c, n_dec, dec_context);
+    double now = sl_cost_predict(c, n_dec, dec_context);
+    double limit = DECODE_STRETCH * now;
     uint32_t rows;
 
     if (now <= 0)
         return FIRST_ROWS;
-    if (n_dec > 0 && DECODE_STRETCH * now < limit)
-        limit = DECODE_STRETCH * now;
+    if (n_dec == 0) /* now is a step of one row */
+        limit = STEP_STRETCH * now > STEP_S ? STEP_STRETCH * now : STEP_S;
     limit -= c->context_s * (double)dec_context;
     rows = sl_cost_rows(c, limit, depth, max_row);
     return rows > n_dec ? rows - n_dec : 1;

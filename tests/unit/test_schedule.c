@@ -273,6 +273,29 @@ static void test_gap(void **state)
     assert_true(steps < 16000 / 3);
 }
 
+/* A large model: reading the weights takes half a second, and a row 20 ms. A
+ * prompt is read by chunks, alone and beside those that decode, and the table
+ * finds that out from a step of one row. */
+static void test_slow(void **state)
+{
+    (void)state;
+    for (uint32_t n_dec = 0; n_dec <= 8; n_dec++) {
+        struct sl_cost c = {0};
+        uint32_t rows = 0;
+
+        sl_cost_learn(&c, 1, 0, 0.52);
+        for (int i = 0; i < 100; i++) {
+            rows = sl_schedule_prompt_rows(&c, n_dec, 0, 0, 2048);
+            sl_cost_learn(&c, n_dec + rows, 0, 0.5 + 0.02 * (n_dec + rows));
+            if (n_dec > 0)
+                sl_cost_learn(&c, n_dec, 0, 0.5 + 0.02 * n_dec);
+        }
+        assert_true(rows >= (n_dec ? 15 : 40));
+        assert_true(0.5 + 0.02 * (n_dec + rows) <
+                    (n_dec ? 2 * (0.5 + 0.02 * n_dec) : 5 * 0.52));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -281,6 +304,7 @@ int main(void)
         cmocka_unit_test(test_short_behind_long),
         cmocka_unit_test(test_shares),
         cmocka_unit_test(test_gap),
+        cmocka_unit_test(test_slow),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
