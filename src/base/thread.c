@@ -1,6 +1,10 @@
 /* base/thread.c - threads, locks and conditions; see thread.h */
 #include "base/thread.h"
 
+#include "base/clock.h"
+
+#define SECOND 1000000000u /* ns */
+
 static _Thread_local unsigned held; /* bit r: this thread holds rank r */
 
 void sl_mutex_init(struct sl_mutex *mu, enum sl_rank rank)
@@ -29,7 +33,12 @@ void sl_unlock(struct sl_mutex *mu)
 
 void sl_cond_init(struct sl_cond *c)
 {
-    pthread_cond_init(&c->c, NULL);
+    pthread_condattr_t how;
+
+    pthread_condattr_init(&how);
+    pthread_condattr_setclock(&how, CLOCK_MONOTONIC);
+    pthread_cond_init(&c->c, &how);
+    pthread_condattr_destroy(&how);
 }
 
 void sl_cond_deinit(struct sl_cond *c)
@@ -40,6 +49,15 @@ void sl_cond_deinit(struct sl_cond *c)
 void sl_cond_wait(struct sl_cond *c, struct sl_mutex *mu)
 {
     pthread_cond_wait(&c->c, &mu->m);
+}
+
+void sl_cond_wait_ms(struct sl_cond *c, struct sl_mutex *mu, unsigned ms)
+{
+    uint64_t end = sl_clock_ns() + (uint64_t)ms * 1000000;
+    struct timespec t = {.tv_sec = (time_t)(end / SECOND),
+                         .tv_nsec = (long)(end % SECOND)};
+
+    (void)pthread_cond_timedwait(&c->c, &mu->m, &t);
 }
 
 void sl_cond_wake_all(struct sl_cond *c)

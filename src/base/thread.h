@@ -37,6 +37,7 @@ struct sl_cond {
 void sl_cond_init(struct sl_cond *c);
 void sl_cond_deinit(struct sl_cond *c);
 void sl_cond_wait(struct sl_cond *c, struct sl_mutex *mu);
+void sl_cond_wait_ms(struct sl_cond *c, struct sl_mutex *mu, unsigned ms);
 void sl_cond_wake_all(struct sl_cond *c);
 
 struct sl_thread {

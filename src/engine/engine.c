@@ -23,6 +23,7 @@
 #define DEFAULT_ROWS 512   /* of a step; chosen, not measured */
 #define MAX_TEMPLATE ((size_t)16 << 20)
 #define PATH_CAP 4096
+#define CANCEL_MS 20 /* until a cancel is seen while a load is waited for */
 #define DFLASH_HYSTERESIS 1024 /* tokens; of the second bundle */
 #define DRAFTER "drafter" /* the folder of a model's block drafter */
 #define TURN "<|im_start|>" /* begins a turn in the family's chat format */
@@ -125,17 +126,32 @@ void sl_engine_give_encoder(struct sl_engine *e, struct sl_encoder *enc)
 
 /* ------------------------------------------------------------------ the loop */
 
-/* Move what was submitted to the waiting ones; false when it is time to stop.
- * Sleeps while there is nothing to do. */
+/* mu is held. Sleep while there is nothing to do. While a load is waited for a
+ * cancel has to be seen, which may come from a signal handler: that can set a
+ * flag, but wake nobody. */
+static void rest(struct sl_engine *e)
+{
+    bool late = false;
+
+    while (!late && !e->stop && !e->submitted.head && !e->loaded &&
+           e->n_run == 0 && (!e->waiting.head || e->loading)) {
+        late = e->waiting.head != NULL;
+        if (late)
+            sl_cond_wait_ms(&e->work, &e->mu, CANCEL_MS);
+        else
+            sl_cond_wait(&e->work, &e->mu);
+    }
+    e->loaded = false;
+}
+
+/* Move what was submitted to the waiting ones; false when it is time to stop. */
 static bool take_submitted(struct sl_engine *e)
 {
     struct sl_gen_list got;
     bool stop;
 
     sl_lock(&e->mu);
-    while (!e->stop && !e->submitted.head && !e->loaded && e->n_run == 0 &&
-           (!e->waiting.head || e->loads_for))
-        sl_cond_wait(&e->work, &e->mu);
+    rest(e);
     got = e->submitted;
     e->submitted = (struct sl_gen_list){0};
     stop = e->stop;
@@ -723,6 +739,11 @@ static int load_model(struct sl_engine *e, struct sl_source **src,
     e->convert_s = sl_clock_s(t0, t1);
     if (!rc && e->opts.prefix_cache_dir)
         e->has_weights_id = sl_packing_id(e->weights_id, *src, lo.plan);
+    if (!rc && e->has_weights_id && !(*src)->packed)
+        sl_log(SL_LOG_INFO,
+               "event=prefix_disk why=\"these weights are not kept packed and "
+               "have no digest, so a copy of them, or another mount, finds "
+               "nothing of what is kept\"");
     if (!rc)
         rc = sl_wrap(err, sl_weights_load(&e->weights, *src, &lo, err),
                      "loading '%.300s'", (*src)->path);

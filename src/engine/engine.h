@@ -57,7 +57,7 @@ struct sl_engine {
     struct sl_cond work;          /* with mu: submitted, or stop */
     struct sl_gen_list submitted; /* guarded by mu */
     bool stop;                    /* guarded by mu */
-    bool loaded; /* guarded by mu: the shelf has ended a load */
+    bool loaded; /* guarded by mu: the shelf has ended a load; wakes */
     struct sl_engine_stats told;  /* guarded by mu */
     struct sl_thread thread;
     bool started;
@@ -71,8 +71,8 @@ struct sl_engine {
     struct sl_memory *mem;
     struct sl_prefix *prefix;
     struct sl_shelf *shelf;          /* NULL: prefixes are in memory only */
-    const struct sl_gen *loads_for;  /* who waits for the shelf, or NULL; may be
-                                        gone */
+    bool loading;                    /* the shelf's one place is taken */
+    const struct sl_gen *loads_for;  /* in `waiting`; NULL: nobody any more */
     struct sl_sampler *sampler;
     struct sl_gen_list waiting;
     struct sl_gen **run; /* [max_num_seqs] by rising priority number, of equal
@@ -145,16 +145,19 @@ int sl_engine_open_shape(struct sl_engine **out, const char *shape,
 void sl_engine_step(struct sl_engine *e);
 
 /* What the disk holds of prompts (engine/restore.c). Open: after the prefix
- * cache. Waits: g is first in the queue, and what belongs to it is on its way.
+ * cache. Waits: g waits for its load, or for another one's and then for its own.
  * Start: g->seq, which has read less than the disk holds, is given away to be
- * filled; true when g has to wait for that. Finish: once a step. Engine thread,
- * but for open and close. */
+ * filled; true when g has to wait for that. Finish: once a step. Cancel: g ends.
+ * Give up: the pages of a load are needed; waits for one file, false when there
+ * is no load. Engine thread, but for open and close. */
 int sl_restore_open(struct sl_engine *e, const char *drafter,
                     struct sl_err *err);
 void sl_restore_close(struct sl_engine *e);
-bool sl_restore_waits(struct sl_engine *e, const struct sl_gen *g);
+bool sl_restore_waits(struct sl_engine *e, struct sl_gen *g);
 bool sl_restore_start(struct sl_engine *e, struct sl_gen *g);
 void sl_restore_finish(struct sl_engine *e);
+void sl_restore_cancel(struct sl_engine *e, const struct sl_gen *g);
+bool sl_restore_give_up(struct sl_engine *e);
 
 /* Is somebody reading what g begins with, so that g should wait for it
  * (engine/share.c)? */

@@ -87,7 +87,8 @@ struct sl_gen {
     struct sl_ring ring; /* final hidden rows that the draft head has not seen */
     struct sl_ring taps; /* and residuals for the block drafter, */
     bool began, far;     /* which was asked; its context is too long for it */
-    uint32_t n_asked;   /* times that the disk was asked for its prompt */
+    uint32_t n_asked;   /* times that its prompt was to be loaded */
+    uint32_t n_disk;    /* tokens of it that the disk has; 0: not known */
     struct sl_seq *seq; /* RUNNING: its n_tok first tokens went through */
     struct sl_history *hist;
     struct sl_detok detok;

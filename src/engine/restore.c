@@ -1,12 +1,13 @@
 /* engine/restore.c - what the disk holds of a prompt
  *
- * A prompt that is first in the queue and has room is looked up in the index of
- * the shelf, which touches no file. When the disk holds a page or more beyond
- * what memory has, the prompt waits while the I/O thread fills pages and a
- * state; others go on running. Then these are a kept prefix like any other, and
- * the prompt is admitted in the usual way. A load that fails costs that time
- * and nothing else: the next shorter prefix is tried, and in the end the tokens
- * are read.
+ * A prompt that could run is looked up in the index of the shelf, which touches
+ * no file. When the disk holds a page or more beyond what memory has, the prompt
+ * waits while the I/O thread fills pages and a state, or until it is its turn to
+ * load; others pass it in the queue. Then these are a kept prefix like any
+ * other, and the prompt is admitted in the usual way. A load that fails costs
+ * that time and nothing else: the next shorter prefix is tried, and in the end
+ * the tokens are read. A load ends when nobody wants it any more, or when those
+ * that run need its pages.
  */
 #include "base/log.h"
 #include "base/sha256.h"
@@ -100,27 +101,41 @@ void sl_restore_close(struct sl_engine *e)
     sl_shelf_close(&e->shelf);
 }
 
-bool sl_restore_waits(struct sl_engine *e, const struct sl_gen *g)
+/* Does the disk have a page of g or more beyond the `have` tokens in memory? If
+ * not, it is never asked again. */
+static bool has_more(struct sl_engine *e, struct sl_gen *g, uint32_t have)
 {
-    return e->loads_for && !g->no_cache &&
-           (e->loads_for == g || g->n_asked == 0);
+    /* What is longer failed, or was not there the first time. */
+    uint32_t most = g->n_disk ? g->n_disk : g->n_known - 1;
+
+    g->n_disk = sl_shelf_find(e->shelf, g->tok, most, have + SL_KV_PAGE,
+                              g->salt);
+    if (g->n_disk == 0)
+        g->n_asked = MAX_ASK;
+    return g->n_disk > 0;
+}
+
+/* For its load, or for its turn. */
+bool sl_restore_waits(struct sl_engine *e, struct sl_gen *g)
+{
+    if (!e->loading || g->no_cache || g->n_asked == MAX_ASK)
+        return false;
+    return g->n_disk > 0 ||
+           has_more(e, g, sl_prefix_known(e->prefix, g->tok, g->n_known,
+                                          g->salt));
 }
 
 bool sl_restore_start(struct sl_engine *e, struct sl_gen *g)
 {
     struct sl_err err;
-    uint32_t n;
 
-    if (!e->shelf || e->loads_for || g->no_cache || g->n_asked == MAX_ASK)
+    if (!e->shelf || e->loading || g->no_cache || g->n_asked == MAX_ASK ||
+        !has_more(e, g, g->seq->n_tok))
         return false;
     g->n_asked++;
-    n = sl_shelf_find(e->shelf, g->tok, g->n_known - 1,
-                      g->seq->n_tok + SL_KV_PAGE, g->salt);
-    if (n == 0) {
-        g->n_asked = MAX_ASK;
-        return false;
-    }
-    if (!sl_shelf_load(e->shelf, g->seq, g->tok, n, g->salt, &err))
+    e->loading = !sl_shelf_load(e->shelf, g->seq, g->tok, g->n_disk, g->salt,
+                                &err);
+    if (e->loading)
         e->loads_for = g;
     else
         sl_log(SL_LOG_WARN, "event=prefix_load why=\"%s\"", err.msg);
@@ -133,17 +148,31 @@ void sl_restore_finish(struct sl_engine *e)
     struct sl_seq *q;
     int32_t *tok;
     uint64_t salt;
-    bool loaded;
 
-    if (!e->loads_for)
+    if (!e->loading)
         return;
-    sl_lock(&e->mu);
-    loaded = e->loaded;
-    e->loaded = false;
-    sl_unlock(&e->mu);
-    if (!loaded)
+    if (sl_shelf_is_loading(e->shelf))
         return;
+    e->loading = false;
     e->loads_for = NULL;
     if (sl_shelf_loaded(e->shelf, &q, &tok, &salt))
         sl_prefix_give(e->prefix, q, tok, salt);
+}
+
+void sl_restore_cancel(struct sl_engine *e, const struct sl_gen *g)
+{
+    if (e->loads_for != g)
+        return;
+    e->loads_for = NULL;
+    sl_shelf_stop_load(e->shelf, false);
+}
+
+/* Its pages are needed now. Whoever wants them may ask again. */
+bool sl_restore_give_up(struct sl_engine *e)
+{
+    if (!e->loading)
+        return false;
+    sl_shelf_stop_load(e->shelf, true);
+    sl_restore_finish(e);
+    return true;
 }

@@ -83,9 +83,9 @@ enum admission { FULL, LATER, ADMITTED };
 /* Start a waiting generation. FULL: nobody behind it can start either. */
 static enum admission admit(struct sl_engine *e, struct sl_gen *g)
 {
-    if (e->n_run == e->opts.max_num_seqs || sl_restore_waits(e, g))
+    if (e->n_run == e->opts.max_num_seqs)
         return FULL;
-    if (sl_share_waits(e, g))
+    if (sl_restore_waits(e, g) || sl_share_waits(e, g))
         return LATER;
     if (open_seq(e, g))
         return FULL;
@@ -94,7 +94,7 @@ static enum admission admit(struct sl_engine *e, struct sl_gen *g)
         return FULL;
     }
     if (sl_restore_start(e, g))
-        return FULL;
+        return LATER;
     run(e, g);
     sl_lock(&g->mu);
     if (!g->admit_ns) {
@@ -144,10 +144,12 @@ static void drop_cancelled(struct sl_engine *e)
     struct sl_gen_list stay = {0};
 
     for (struct sl_gen *g; (g = sl_gen_list_pop(&e->waiting)) != NULL;) {
-        if (is_cancelled(g))
-            sl_gen_end(g, SL_FINISH_CANCEL, NULL);
-        else
+        if (!is_cancelled(g)) {
             sl_gen_list_push(&stay, g);
+            continue;
+        }
+        sl_restore_cancel(e, g);
+        sl_gen_end(g, SL_FINISH_CANCEL, NULL);
     }
     e->waiting = stay;
     for (uint32_t i = e->n_run; i > 0; i--) {
@@ -274,12 +276,13 @@ static void plan(struct sl_engine *e)
     plan_drafts(e, n_row);
 }
 
-/* Room for the rows of generation i, at the cost of kept prefixes first and of
- * younger ones then. False when it was itself the youngest. */
+/* Room for the rows of generation i, at the cost of kept prefixes first, of a
+ * load then, and of younger ones in the end. False when it was itself the
+ * youngest. */
 static bool begin(struct sl_engine *e, uint32_t i, const struct sl_part *p)
 {
     while (sl_seq_begin(e->run[i]->seq, p->firm, p->tent, NULL)) {
-        if (sl_prefix_evict(e->prefix))
+        if (sl_prefix_evict(e->prefix) || sl_restore_give_up(e))
             continue;
         preempt_last(e);
         if (e->n_run <= i)

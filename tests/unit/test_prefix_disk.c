@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/process.h"
 #include "base/thread.h"
 #include "base/tree.h"
 #include "engine/engine.h"
@@ -28,6 +29,31 @@ enum { TURN = 7, VOCAB = 96, N_OUT = 6, PROMPT = 300, MAX_LEN = 1024 };
 /* Written from several threads. */
 static pthread_mutex_t log_mu = PTHREAD_MUTEX_INITIALIZER;
 static char seen[1 << 16];
+static bool holds, is_held; /* the thread that says the next line */
+
+static void pause_ms(void)
+{
+    pthread_mutex_unlock(&log_mu);
+    sl_process_sleep_ms(1);
+    pthread_mutex_lock(&log_mu);
+}
+
+/* The disk hangs from its next line in the log on, or goes on. */
+static void hold(bool yes)
+{
+    pthread_mutex_lock(&log_mu);
+    holds = yes;
+    is_held = false;
+    pthread_mutex_unlock(&log_mu);
+}
+
+static void wait_until_held(void)
+{
+    pthread_mutex_lock(&log_mu);
+    while (!is_held)
+        pause_ms();
+    pthread_mutex_unlock(&log_mu);
+}
 
 static void take_line(void *ctx, enum sl_log_level level, const char *line)
 {
@@ -39,6 +65,9 @@ static void take_line(void *ctx, enum sl_log_level level, const char *line)
     pthread_mutex_lock(&log_mu);
     n = strlen(seen);
     snprintf(seen + n, sizeof(seen) - n, "%s\n", line);
+    is_held = holds;
+    while (is_held)
+        pause_ms();
     pthread_mutex_unlock(&log_mu);
 }
 
@@ -177,6 +206,7 @@ static int set_up(void **state)
     snprintf(dir, sizeof(dir), "build/test-prefix-%d", (int)getpid());
     (void)sl_tree_remove(dir, NULL);
     seen[0] = 0;
+    hold(false);
     return 0;
 }
 
@@ -514,6 +544,98 @@ static void two_engines_share_it(void **state)
     assert_in_range(list("")->bytes, 1, 2 * 300000);
 }
 
+/* Does it end within a time that is long for any machine? */
+static bool ends(struct sl_gen *g)
+{
+    struct sl_piece p = {0};
+
+    for (int ms = 0; ms < 20000; ms++) {
+        if (sl_gen_poll(g, &p, NULL) > 0 && p.finish != SL_FINISH_NONE)
+            return true;
+        sl_process_sleep_ms(1);
+    }
+    return false;
+}
+
+/* A disk that hangs holds up whoever wants to have something from it, until
+ * they do not want it any more, and nobody else. */
+static void others_pass_a_load(void **state)
+{
+    int32_t tok[3][PROMPT];
+    struct sl_gen *g[3];
+    struct sl_engine *e;
+
+    (void)state;
+    (void)ask_fresh(1);
+    flip(".page", -1);
+    e = open_at(dir);
+    for (int i = 0; i < 3; i++)
+        prompt(tok[i], i < 2 ? 1 : 2);
+    hold(true);
+    g[0] = submit(e, tok[0], PROMPT, 0);
+    wait_until_held();
+    g[1] = submit(e, tok[1], PROMPT, 0); /* waits for its turn */
+    g[2] = submit(e, tok[2], PROMPT, 0);
+    assert_true(ends(g[2]));
+    sl_gen_cancel(g[0]);
+    assert_true(ends(g[0]));
+    sl_gen_close(&g[0]);
+    hold(false);
+    assert_true(ends(g[1]));
+    sl_gen_close(&g[1]);
+    sl_gen_close(&g[2]);
+    sl_engine_close(&e);
+}
+
+/* Who runs is not preempted for the pages of a load. */
+static void a_load_gives_way(void **state)
+{
+    /* Of 16 pages the load has 4. */
+    const uint32_t full = 12 * 64 + 1 - PROMPT;
+    struct sl_engine_opts o = options(dir);
+    struct sl_gen_opts long_one;
+    struct sl_engine_stats st;
+    struct sl_gen_stats gs;
+    struct sl_gen *g[2] = {0};
+    struct sl_engine *e;
+    int32_t tok[2][PROMPT];
+
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        prompt(tok[i], 1 + (uint64_t)i);
+    o.kv_pool_tokens = MAX_LEN;
+    o.draft = SL_DRAFT_OFF;
+    e = open_with(&o);
+    (void)collect(submit(e, tok[0], PROMPT, 0));
+    sl_engine_close(&e);
+    flip(".page", -1);
+    e = open_with(&o);
+    hold(true);
+    g[0] = submit(e, tok[0], PROMPT, 0);
+    wait_until_held();
+    sl_gen_opts_init(&long_one, e);
+    long_one.ids = tok[1];
+    long_one.n_ids = PROMPT;
+    long_one.max_tokens = full + 100;
+    long_one.ignore_eos = true;
+    assert_int_equal(sl_gen_submit(&g[1], e, &long_one, NULL), 0);
+    do {
+        sl_process_sleep_ms(20);
+        sl_gen_stats(g[1], &gs);
+    } while (gs.n_output < full);
+    sl_process_sleep_ms(20); /* it cannot go on without a page */
+    sl_gen_stats(g[1], &gs);
+    assert_int_equal(gs.n_output, full);
+    hold(false);
+    for (int i = 0; i < 2; i++) {
+        assert_true(ends(g[i]));
+        sl_gen_close(&g[i]);
+    }
+    sl_engine_stats(e, &st);
+    assert_int_equal(st.n_preempt, 0);
+    sl_engine_close(&e);
+}
+
 static void options_that_contradict(void **state)
 {
     struct sl_engine_opts o = options(dir);
@@ -549,6 +671,8 @@ int main(void)
         TEST(a_folder_that_cannot_be),
         TEST(stays_below_its_limit),
         TEST(two_engines_share_it),
+        TEST(others_pass_a_load),
+        TEST(a_load_gives_way),
         TEST(options_that_contradict),
     };
 

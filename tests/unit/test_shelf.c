@@ -307,6 +307,7 @@ static void what_cannot_be_read_stays(void **state)
  * that prefix does not wait for the load. */
 static void a_load_goes_first(void **state)
 {
+    struct sl_shelf_stats st;
     struct sl_shelf *s;
     struct sl_seq *big, *q = NULL;
     int32_t tok[2][LONG], *own;
@@ -332,6 +333,8 @@ static void a_load_goes_first(void **state)
     wait_until_held(); /* it read the page that was cut */
     assert_true(sl_shelf_is_loading(s));
     assert_null(sl_shelf_writing(s));
+    sl_shelf_get_stats(s, &st);
+    assert_int_equal(st.n_put, 0); /* it was not finished first */
     sl_shelf_forget(s, big);
     let_go(false);
     sl_shelf_stop_load(s, true);
