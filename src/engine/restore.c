@@ -118,7 +118,11 @@ static bool has_more(struct sl_engine *e, struct sl_gen *g, uint32_t have)
 /* For its load, or for its turn. */
 bool sl_restore_waits(struct sl_engine *e, struct sl_gen *g)
 {
-    if (!e->loading || g->no_cache || g->n_asked == MAX_ASK)
+    if (!e->loading || g->no_cache)
+        return false;
+    if (e->loads_for == g)
+        return true;
+    if (g->n_asked == MAX_ASK)
         return false;
     return g->n_disk > 0 ||
            has_more(e, g, sl_prefix_known(e->prefix, g->tok, g->n_known,
