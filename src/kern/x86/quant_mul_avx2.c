@@ -55,7 +55,7 @@ enum {
      * cache. */
     CHUNK = SL_SMALL ? MAX_DIRECT : 128,
     N_PREP = CHUNK * PANEL / 32,
-    AHEAD = 1024, /* bytes that weights are asked for before their use */
+    AHEAD = 4096, /* bytes that weights are asked for before their use */
 };
 
 /* 32 columns of a group. */
