@@ -153,7 +153,7 @@ static void add_shares(struct user *u, uint32_t n, double left)
 /* One step: rows by the plan for those that have something to do. */
 static uint32_t step(struct user *u, uint32_t n, uint32_t budget, uint64_t turn)
 {
-    struct sl_sched_seq q[USERS];
+    struct sl_sched_seq q[USERS] = {{0}};
     uint32_t rows[USERS], who[USERS], k = 0, sum;
 
     for (uint32_t i = 0; i < n; i++) {
