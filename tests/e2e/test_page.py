@@ -197,7 +197,7 @@ def main():
     if not CHROMIUM:
         print("0 passed, 0 failed: no Chromium is installed")
         return
-    S = Server("--max-model-len", "2048", model="models/demo")
+    S = Server("--max-model-len", "2048", "--spec-ladder", "8:3", model="models/demo")
     try:
         B = Browser()
         for domain in ("Page", "Runtime", "Log"):
