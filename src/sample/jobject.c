@@ -520,10 +520,18 @@ static uint32_t members_node(struct sl_jschema *j, struct members *m,
 {
     struct chain x = {.top = m->hi == SL_GRAMMAR_MANY ? m->lo : m->hi};
     struct sl_grammar *g = j->g;
-    uint32_t alt;
+    uint32_t alt, sure = 0;
     bool empty;
 
     x.has_other = m->others || m->n_kind > 0;
+    for (size_t i = 0; i < m->n; i++)
+        sure += m->p[i].required;
+    /* A name of the model's own choice may come twice, and is one member then. */
+    if (x.has_other && m->lo > sure + 1)
+        return sl_jtext_refuse(j, path, "minProperties",
+                               "asks for several members that are not listed, "
+                               "whose names may repeat; list them as required, "
+                               "or lower it");
     x.top = sl_min(x.top, m->n + 1); /* what is behind is counted by itself */
     if (x.top > 0 && (m->n + 1) * (x.top + 1) > MAX_REST)
         return sl_jtext_refuse(j, path,

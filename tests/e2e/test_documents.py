@@ -135,7 +135,7 @@ def conditional(r, depth):
 
 def mapping(r, depth):
     """Members whose names are not listed."""
-    n = r.randrange(3)
+    n = r.randrange(2)
     return {"type": "object", **r.choice([
         {"patternProperties": {"^x-[a-z]{1,4}$": schema(r, depth - 1)},
          "additionalProperties": False},

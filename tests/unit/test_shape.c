@@ -417,9 +417,9 @@ static void members_and_items(void **state)
          {"+{'a':1,'b':1}", "+{'b':1,'c':1}", "-{'b':1}", "-{'a':1,'b':1,",
           "-{'a':1,'c'"}},
         {SCHEMA,
-         "{'properties':{'a':{}},'additionalProperties':{'type':'null'},"
-         "'minProperties':2,'maxProperties':3}",
-         {"+{'a':1,'b':null}", "+{'x':null,'y':null}", "-{'a':1}", "-{'x':null}",
+         "{'properties':{'a':{}},'required':['a'],'additionalProperties':"
+         "{'type':'null'},'minProperties':2,'maxProperties':3}",
+         {"+{'a':1,'b':null}", "-{'x'", "-{'a':1}",
           "+{'a':1,'x':null,'y':null}", "-{'a':1,'x':null,'y':null,"}},
         {SCHEMA, "{'type':'array','items':{'enum':['a','b','c']},'uniqueItems':true,"
                  "'minItems':1,'maxItems':2}",
@@ -483,6 +483,7 @@ static void refusals(void **state)
         {SCHEMA, "{\"not\":{\"pattern\":\"a\"}}", "$: 'not' is supported where"},
         {SCHEMA, "{\"unevaluatedItems\":false}",
          "$: 'unevaluatedItems' is not supported"},
+        {SCHEMA, "{\"minProperties\":2}", "'minProperties' asks for several"},
         {SCHEMA, "{\"contains\":{},\"minContains\":2}", "'minContains'"},
         {SCHEMA, "{\"contains\":{},\"prefixItems\":[{}]}", "'contains'"},
         {SCHEMA, "{\"type\":\"number\",\"multipleOf\":0.1}", "'multipleOf'"},
