@@ -520,7 +520,7 @@ void sl_quantise_row(enum sl_dtype t, void *dst, const float *x, const float *w,
     unsigned char block[sizeof(struct sl_q6_k_block)] SL_ALIGNED(8);
     float alike[SL_QSUPER];
 
-    for (size_t i = 0; i < SL_QSUPER; i++)
+    for (size_t i = 0; !w && i < d->block; i++)
         alike[i] = 1;
 
     SL_CHECK(sl_quant_is(t) && n % d->block == 0);
