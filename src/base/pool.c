@@ -15,16 +15,21 @@
  *    v  |                              PARK: condition variable
  *   PARK
  *
- * Lost wake-ups: the poster writes `job` and then reads `n_parked`; a worker
- * writes `n_parked` and then reads `job`. Both are sequentially consistent, so
+ * Lost wake-ups: the poster writes `state` and then reads `n_parked`; a worker
+ * writes `n_parked` and then reads `state`. Both are sequentially consistent, so
  * at least one sees the other (Dekker). The same holds for `n_done` of a worker
  * and `caller_parked` of the caller.
  *
- * The end of a job: every worker adds one to `n_done` after its last task, with
- * release; the caller waits for n_thread - 1 with acquire (both are stronger, see
- * above). A worker that joins
- * late finds no task and still counts, so no worker can be inside the old job
- * when the next is posted.
+ * A worker that the scheduler keeps waiting must not hold up the others: whoever
+ * comes first takes its tasks, and the caller closes a job when none is left.
+ * `state` holds the number of the job, whether it is closed and how many workers
+ * entered it. Adding one to it is the request to enter, and the value before says
+ * whether it was granted: a late worker finds the job closed and touches nothing
+ * of it.
+ *
+ * The end of a job: every worker that entered adds one to `n_done` after its last
+ * task, with release; the caller waits for their number with acquire (both are
+ * stronger, see above), so none is inside when the next job is written.
  */
 /* Before ours, against rule H3: its inline functions use what we ban. */
 #include <hwloc.h>
@@ -41,6 +46,10 @@
 #define SPIN_CHECK 64   /* pauses between two looks at the clock */
 #define SPIN_NS 200000u /* then park; a few gaps between two jobs. Chosen */
 
+/* Of the state: the number of the job above, the entered below. */
+#define JOB_SHIFT 32
+#define CLOSED ((uint64_t)1 << 31)
+
 /* The tasks a worker starts with. */
 struct range {
     SL_ALIGNED(SL_LINE) _Atomic size_t next;
@@ -55,18 +64,18 @@ struct worker {
 };
 
 struct sl_pool {
-    SL_ALIGNED(SL_LINE) _Atomic uint64_t job; /* jobs posted so far */
+    SL_ALIGNED(SL_LINE) _Atomic uint64_t state;
     SL_ALIGNED(SL_LINE) _Atomic unsigned n_done;
     SL_ALIGNED(SL_LINE) _Atomic unsigned n_parked;
     _Atomic unsigned caller_parked;
-    sl_task_fn *fn; /* this job; written before `job` */
+    sl_task_fn *fn; /* this job; written before `state` */
     void *ctx;
     bool stop;
     unsigned n_thread;
     struct range *range; /* [n_thread] */
     struct worker *worker; /* [n_thread], 0 is the caller */
     pthread_mutex_t mu;
-    pthread_cond_t wake; /* guarded by mu, with `job` */
+    pthread_cond_t wake; /* guarded by mu, with `state` */
     pthread_cond_t done; /* guarded by mu, with `n_done` */
     bool spin;           /* there is a core for each thread */
     hwloc_topology_t topo;
@@ -97,11 +106,16 @@ static void work(struct sl_pool *p, unsigned me)
     }
 }
 
+static uint64_t job_of(uint64_t state)
+{
+    return state >> JOB_SHIFT;
+}
+
 static void park(struct sl_pool *p, uint64_t seen)
 {
     pthread_mutex_lock(&p->mu);
     atomic_fetch_add(&p->n_parked, 1);
-    while (atomic_load(&p->job) == seen)
+    while (job_of(atomic_load(&p->state)) == seen)
         pthread_cond_wait(&p->wake, &p->mu);
     atomic_fetch_sub(&p->n_parked, 1);
     pthread_mutex_unlock(&p->mu);
@@ -112,7 +126,8 @@ static bool spin_job(struct sl_pool *p, uint64_t seen)
 {
     for (uint64_t t0 = sl_clock_ns(); sl_clock_ns() - t0 < SPIN_NS;) {
         for (int i = 0; i < SPIN_CHECK; i++) {
-            if (atomic_load_explicit(&p->job, memory_order_acquire) != seen)
+            if (job_of(atomic_load_explicit(&p->state,
+                                            memory_order_acquire)) != seen)
                 return true;
             pause_cpu();
         }
@@ -120,12 +135,12 @@ static bool spin_job(struct sl_pool *p, uint64_t seen)
     return false;
 }
 
-static bool spin_done(struct sl_pool *p, unsigned others)
+static bool spin_done(struct sl_pool *p, unsigned entered)
 {
     for (uint64_t t0 = sl_clock_ns(); sl_clock_ns() - t0 < SPIN_NS;) {
         for (int i = 0; i < SPIN_CHECK; i++) {
             if (atomic_load_explicit(&p->n_done, memory_order_acquire) ==
-                others)
+                entered)
                 return true;
             pause_cpu();
         }
@@ -133,21 +148,24 @@ static bool spin_done(struct sl_pool *p, unsigned others)
     return false;
 }
 
-/* Wait until `job` is no longer `seen`. */
+/* Wait until the job is no longer `seen`. */
 static void await_job(struct sl_pool *p, uint64_t seen)
 {
     if (!p->spin || !spin_job(p, seen))
         park(p, seen);
 }
 
-/* Wait until all other workers are done with the job. */
-static void await_done(struct sl_pool *p, unsigned others)
+/* Let no worker enter the job any more, and wait for those inside. */
+static void close_job(struct sl_pool *p)
 {
-    if (p->spin && spin_done(p, others))
+    uint64_t state = atomic_fetch_or(&p->state, CLOSED);
+    unsigned entered = (unsigned)(state & (CLOSED - 1));
+
+    if (p->spin && spin_done(p, entered))
         return;
     pthread_mutex_lock(&p->mu);
     atomic_store(&p->caller_parked, 1);
-    while (atomic_load(&p->n_done) != others)
+    while (atomic_load(&p->n_done) != entered)
         pthread_cond_wait(&p->done, &p->mu);
     atomic_store(&p->caller_parked, 0);
     pthread_mutex_unlock(&p->mu);
@@ -156,9 +174,8 @@ static void await_done(struct sl_pool *p, unsigned others)
 /* A worker has run its last task of the job. */
 static void tell_done(struct sl_pool *p)
 {
-    unsigned n = atomic_fetch_add(&p->n_done, 1) + 1;
-
-    if (n == p->n_thread - 1 && atomic_load(&p->caller_parked)) {
+    atomic_fetch_add(&p->n_done, 1);
+    if (atomic_load(&p->caller_parked)) {
         pthread_mutex_lock(&p->mu);
         pthread_cond_signal(&p->done);
         pthread_mutex_unlock(&p->mu);
@@ -192,8 +209,13 @@ static void *worker_main(void *arg)
 
     bind_to_core(p, w->id);
     for (;;) {
+        uint64_t state;
+
         await_job(p, seen);
-        seen++;
+        state = atomic_fetch_add(&p->state, 1);
+        seen = job_of(state);
+        if (state & CLOSED)
+            continue;
         if (p->stop)
             return NULL;
         work(p, w->id);
@@ -203,7 +225,7 @@ static void *worker_main(void *arg)
 
 static void post(struct sl_pool *p)
 {
-    atomic_fetch_add(&p->job, 1);
+    atomic_store(&p->state, (job_of(atomic_load(&p->state)) + 1) << JOB_SHIFT);
     if (atomic_load(&p->n_parked) > 0) {
         pthread_mutex_lock(&p->mu);
         pthread_cond_broadcast(&p->wake);
@@ -213,9 +235,7 @@ static void post(struct sl_pool *p)
 
 void sl_pool_run(struct sl_pool *p, sl_task_fn *fn, void *ctx, size_t n)
 {
-    unsigned others = p->n_thread - 1;
-
-    if (others == 0 || n <= 1) {
+    if (p->n_thread == 1 || n <= 1) {
         for (size_t i = 0; i < n; i++)
             fn(ctx, i, 0);
         return;
@@ -230,7 +250,7 @@ void sl_pool_run(struct sl_pool *p, sl_task_fn *fn, void *ctx, size_t n)
     atomic_store_explicit(&p->n_done, 0, memory_order_relaxed);
     post(p);
     work(p, 0);
-    await_done(p, others);
+    close_job(p);
 }
 
 unsigned sl_pool_n_thread(const struct sl_pool *p)
@@ -283,7 +303,7 @@ int sl_pool_open(struct sl_pool **out, unsigned n_thread, bool pin,
     p = aligned_alloc(SL_LINE, sl_round_up(sizeof(*p), SL_LINE));
     if (!p)
         return sl_fail(err, SL_ENOMEM, "no memory for the worker pool");
-    *p = (struct sl_pool){.pin = pin};
+    *p = (struct sl_pool){.state = CLOSED, .pin = pin};
     rc = open_topology(p, err);
     if (rc) {
         free(p);
