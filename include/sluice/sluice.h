@@ -185,6 +185,7 @@ struct sl_engine_stats {
     uint64_t n_preempt;
     uint64_t n_step, n_row;
     double step_s; /* time inside of the model, of all steps */
+    double draft_s; /* time of the drafters between them */
     uint64_t step_rows[SL_STATS_ROWS]; /* steps by rows: at most 1, 8, 16, ... */
     uint64_t n_round, n_draft, n_accept; /* verified rounds with drafts */
     uint64_t accept_at[SL_STATS_DRAFT];  /* of them, drafts in this place */

@@ -62,6 +62,25 @@ static double pass_s(struct sl_engine *e, struct sl_seq **q, uint32_t n)
     return sl_clock_s(t0, sl_clock_ns());
 }
 
+/* n rows that the draft head missed. */
+static double show_s(struct sl_engine *e, struct sl_seq **q, uint32_t n)
+{
+    uint32_t pos = (*q)->n_tok;
+    uint64_t t0 = sl_clock_ns();
+    struct sl_mtp_step s = {.seq = q,
+                            .n_seq = 1,
+                            .n = &n,
+                            .pos = &pos,
+                            .n_row = n,
+                            .tok = e->step_tok,
+                            .hidden = e->hidden};
+
+    if (sl_seq_reserve(*q, pos + n, NULL))
+        return 0;
+    sl_mtp_forward(e->model, &s);
+    return sl_clock_s(t0, sl_clock_ns());
+}
+
 /* One block of the block drafter; n is 1. */
 static double block_s(struct sl_engine *e, struct sl_seq **q, uint32_t n)
 {
@@ -110,6 +129,8 @@ void sl_engine_calibrate(struct sl_engine *e)
     for (uint32_t n = 1; n <= pass && e->uses_mtp; n *= 2)
         if (n == 1 || sl_clock_s(t0, sl_clock_ns()) < LIMIT_S / 2)
             learn(e, &q, &e->spec.pass[SL_BY_MTP], pass_s, n);
+    if (e->uses_mtp)
+        sl_speculate_shown(&e->spec, SL_BY_MTP, pass, show_s(e, &q, pass));
     if (e->flash)
         learn(e, &q, &e->spec.pass[SL_BY_FLASH], block_s, 1);
     for (uint32_t n = 1; n <= step; n++)

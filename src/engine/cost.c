@@ -2,8 +2,8 @@
  *
  *     time(rows, context) = step[rows] + context_s * context
  *
- * A measured step moves the estimate of its bucket and the rate of context, each
- * by the share that it has in the step: a step that is all rows says nothing
+ * A measured step moves the estimates of the buckets around it and the rate of
+ * context, each by the share that it has in the step: a step that is all rows says nothing
  * about context. They move by a part of the error, small enough that one
  * disturbed step does little, and large enough that a machine that became
  * slower is believed after some tens of steps.
@@ -40,34 +40,78 @@ static double rows_of(uint32_t i)
                              : 1u << (i - SL_COST_EXACT + EXACT_BITS + 1);
 }
 
+/* The last known bucket below i, and the first from i on; -1: none. */
+static int known_below(const struct sl_cost *c, int i)
+{
+    while (--i >= 0 && c->step_s[i] <= 0)
+        ;
+    return i;
+}
+
+static int known_from(const struct sl_cost *c, int i)
+{
+    while (i < SL_COST_BUCKETS && c->step_s[i] <= 0)
+        i++;
+    return i < SL_COST_BUCKETS ? i : -1;
+}
+
+/* The estimate of a known bucket. It is never more than proportional to the one
+ * before, as the rows could be run in parts: so that a size that was disturbed
+ * when it was measured is tried again. */
+static double known_s(const struct sl_cost *c, int i)
+{
+    int before = known_below(c, i);
+    double s = c->step_s[i], most;
+
+    if (before < 0)
+        return s;
+    most = c->step_s[before] * rows_of((uint32_t)i) / rows_of((uint32_t)before);
+    return s < most ? s : most;
+}
+
+/* Between which known buckets n_row lies, and the share of the second. */
+struct span {
+    int lo, hi; /* -1: none */
+    double share;
+};
+
+static struct span span_of(const struct sl_cost *c, uint32_t n_row)
+{
+    int i = (int)bucket(n_row);
+    struct span s = {.lo = known_below(c, i + 1), .hi = known_from(c, i + 1)};
+    double x0;
+
+    if (s.lo < 0 || s.hi < 0)
+        return s;
+    x0 = rows_of((uint32_t)s.lo);
+    s.share = (n_row - x0) / (rows_of((uint32_t)s.hi) - x0);
+    return s;
+}
+
 /* Seconds of n_row rows without context. Between two buckets the time is
- * linear in rows; beyond the last known one it is proportional to rows. And it is
- * never more than proportional to the bucket before, as the rows could be run in
- * parts: so that a size that was disturbed when it was measured is tried again. */
+ * linear in rows; beyond the last known one it is proportional to rows. */
 static double rows_s(const struct sl_cost *c, uint32_t n_row)
 {
-    int lo = (int)bucket(n_row), hi = lo + 1, before;
-    double x0, x1, s;
+    struct span p = span_of(c, n_row);
 
-    while (lo >= 0 && c->step_s[lo] <= 0)
-        lo--;
-    while (hi < SL_COST_BUCKETS && c->step_s[hi] <= 0)
-        hi++;
-    if (lo < 0)
-        return hi < SL_COST_BUCKETS ? c->step_s[hi] : 0;
-    x0 = rows_of((uint32_t)lo);
-    s = c->step_s[lo];
-    for (before = lo - 1; before >= 0 && c->step_s[before] <= 0;)
-        before--;
-    if (before >= 0 &&
-        s > c->step_s[before] * x0 / rows_of((uint32_t)before))
-        s = c->step_s[before] * x0 / rows_of((uint32_t)before);
-    if (n_row <= x0)
-        return s;
-    if (hi == SL_COST_BUCKETS)
-        return s * n_row / x0;
-    x1 = rows_of((uint32_t)hi);
-    return s + (c->step_s[hi] - s) * (n_row - x0) / (x1 - x0);
+    if (p.lo < 0)
+        return p.hi < 0 ? 0 : known_s(c, p.hi);
+    if (p.hi < 0)
+        return known_s(c, p.lo) * n_row / rows_of((uint32_t)p.lo);
+    return (1 - p.share) * known_s(c, p.lo) + p.share * known_s(c, p.hi);
+}
+
+/* The first estimate of bucket i: a step of its n_row rows took s. */
+static double first_s(const struct sl_cost *c, int i, uint32_t n_row, double s)
+{
+    int before = known_below(c, i);
+    double x = rows_of((uint32_t)i), x0;
+
+    if (before < 0)
+        return s * x / n_row;
+    x0 = rows_of((uint32_t)before);
+    return c->step_s[before] +
+           (s - c->step_s[before]) * (x - x0) / (n_row - x0);
 }
 
 double sl_cost_predict(const struct sl_cost *c, uint32_t n_row,
@@ -91,16 +135,28 @@ static double error_of(double s, double want)
     return ratio < 1.0 / OUTLIER ? 1.0 / OUTLIER - 1 : ratio - 1;
 }
 
+/* Move what is predicted for n_row rows by part e: each of the two buckets as much
+ * as it has a share in it. */
+static void correct(struct sl_cost *c, uint32_t n_row, double e)
+{
+    struct span p = span_of(c, n_row);
+    double lo = 1 - p.share, norm = lo * lo + p.share * p.share;
+
+    c->step_s[p.lo] *= 1 + e * lo / norm;
+    if (p.hi >= 0)
+        c->step_s[p.hi] *= 1 + e * p.share / norm;
+}
+
 double sl_cost_learn(struct sl_cost *c, uint32_t n_row, uint64_t n_context,
                    double s)
 {
-    double *known = &c->step_s[bucket(n_row)];
+    int i = (int)bucket(n_row);
     double context = c->context_s * (double)n_context, rate, part, all = 1;
 
     if (n_row == 0 || s <= 0)
         return 1;
-    if (*known <= 0) {
-        *known = s > context ? s - context : s;
+    if (c->step_s[i] <= 0) {
+        c->step_s[i] = first_s(c, i, n_row, s > context ? s - context : s);
         return 1;
     }
     part = context / (context + rows_s(c, n_row));
@@ -108,7 +164,7 @@ double sl_cost_learn(struct sl_cost *c, uint32_t n_row, uint64_t n_context,
         double e = GAIN * (1 - part) * error_of(s - context, rows_s(c, n_row));
 
         all = 1 + SHARED * e;
-        *known *= 1 + (1 - SHARED) * e;
+        correct(c, n_row, (1 - SHARED) * e);
         sl_cost_scale(c, all);
     }
     if (n_context / n_row < DEEP)

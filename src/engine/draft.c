@@ -22,10 +22,15 @@ static void make_bid(struct sl_engine *e, struct sl_gen *g,
     uint32_t left = g->n_prompt + g->max_out - g->n_known;
     uint32_t most = (uint32_t)sl_min(e->max_depth, left > 0 ? left - 1 : 0);
 
-    *bid = (struct sl_bid){.guess = &g->guess};
-    for (int by = 0; by < SL_N_BY; by++)
-        if (e->drafter[by] && most > 0)
-            bid->most[by] = e->drafter[by]->look(g, most, &bid->odds[by]);
+    *bid = (struct sl_bid){.guess = &g->guess, .left = left};
+    for (int by = 0; by < SL_N_BY; by++) {
+        const struct sl_drafter *d = e->drafter[by];
+
+        if (!d || most == 0)
+            continue;
+        bid->most[by] = d->look(g, most, &bid->odds[by]);
+        bid->missed[by] = d->missed ? d->missed(g) : 0;
+    }
 }
 
 /* The decision, for a generation that has pages for it. */
@@ -41,20 +46,20 @@ static void take_bid(struct sl_gen *g, const struct sl_bid *bid)
 
 static void decide(struct sl_engine *e)
 {
-    uint32_t n = 0, n_other = 0;
-    uint64_t context = 0;
+    struct sl_crowd crowd = {.verify = &e->verify, .step = &e->cost};
+    uint32_t n = 0;
 
     for (uint32_t i = 0; i < e->n_run; i++) {
         if (wants_draft(e, i)) {
-            make_bid(e, e->run[i], &e->bid[n++]);
-            context += e->run[i]->seq->n_tok;
+            make_bid(e, e->run[i], &e->bid[crowd.n++]);
+            crowd.n_context += e->run[i]->seq->n_tok;
         } else if (e->part[i].why == SL_FINISH_NONE) {
-            n_other++;
+            crowd.n_other++;
+            crowd.n_row += e->part[i].firm;
         }
     }
-    sl_speculate_plan(&e->spec, &e->verify, e->bid, n, n_other, context,
+    sl_speculate_plan(&e->spec, &crowd, e->bid,
                       e->max_logit - e->opts.max_num_seqs);
-    n = 0;
     for (uint32_t i = 0; i < e->n_run; i++) {
         e->run[i]->n_draft = 0;
         if (wants_draft(e, i))

@@ -53,10 +53,16 @@ static uint32_t look(struct sl_gen *g, uint32_t most, enum sl_odds_of *odds)
     return (uint32_t)sl_min(most, block - 1);
 }
 
+static uint32_t missed(const struct sl_gen *g)
+{
+    return sl_ring_n_near(&g->taps, sl_draft_is_idle(g->e, SL_BY_FLASH));
+}
+
 /* Show the drafter what waits; behind it lies position `end`. */
 static void drain(struct sl_gen *g, uint32_t end)
 {
     struct sl_ring *t = &g->taps;
+    uint64_t t0 = sl_clock_ns();
     uint32_t pos = sl_ring_near(t, g->seq, g->e->flash_plane, end,
                                 sl_draft_is_idle(g->e, SL_BY_FLASH));
     struct sl_flash_rows r = {.seq = &g->seq,
@@ -66,7 +72,11 @@ static void drain(struct sl_gen *g, uint32_t end)
                               .n_row = t->n,
                               .taps = t->row};
 
+    if (t->n == 0)
+        return;
     sl_flash_see(g->e->flash, g->e->model, &r);
+    sl_speculate_shown(&g->e->spec, SL_BY_FLASH, t->n,
+                       sl_clock_s(t0, sl_clock_ns()));
     t->n = 0;
 }
 
@@ -191,6 +201,7 @@ const struct sl_drafter sl_draft_flash = {
     .open = open_ring,
     .close = close_ring,
     .look = look,
+    .missed = missed,
     .run = run,
     .catch_up = catch_up,
     .forget = forget,

@@ -37,10 +37,16 @@ static uint32_t look(struct sl_gen *g, uint32_t most, enum sl_odds_of *odds)
     return (uint32_t)sl_min(most, DEPTH);
 }
 
+static uint32_t missed(const struct sl_gen *g)
+{
+    return sl_ring_n_near(&g->ring, sl_draft_is_idle(g->e, SL_BY_MTP));
+}
+
 /* Show the head the rows that wait; behind them lies position `end`. */
 static void drain(struct sl_gen *g, uint32_t end)
 {
     struct sl_ring *r = &g->ring;
+    uint64_t t0 = sl_clock_ns();
     uint32_t pos = sl_ring_near(r, g->seq, SL_PLANE_MTP, end,
                                 sl_draft_is_idle(g->e, SL_BY_MTP));
     struct sl_mtp_step s = {.seq = &g->seq,
@@ -51,8 +57,11 @@ static void drain(struct sl_gen *g, uint32_t end)
                             .tok = g->tok + pos + 1,
                             .hidden = r->row};
 
-    if (r->n > 0)
-        sl_mtp_forward(g->e->model, &s);
+    if (r->n == 0)
+        return;
+    sl_mtp_forward(g->e->model, &s);
+    sl_speculate_shown(&g->e->spec, SL_BY_MTP, r->n,
+                       sl_clock_s(t0, sl_clock_ns()));
     r->n = 0;
 }
 
@@ -200,6 +209,7 @@ const struct sl_drafter sl_draft_mtp = {
     .open = open_ring,
     .close = close_ring,
     .look = look,
+    .missed = missed,
     .run = run,
     .catch_up = catch_up,
     .forget = forget,

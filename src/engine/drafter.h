@@ -26,6 +26,10 @@ struct sl_drafter {
      * their kind. */
     uint32_t (*look)(struct sl_gen *g, uint32_t most, enum sl_odds_of *odds);
 
+    /* Rows that the drafter has to be shown before it can draft for g, besides
+     * those of this step. NULL: none. */
+    uint32_t (*missed)(const struct sl_gen *g);
+
     /* Take in what this step committed (e->part, e->hidden), and fill draft[]
      * of each generation whose `by` is this drafter: n_draft tokens, or fewer
      * and n_draft says how many. NULL: everything was done by look. */

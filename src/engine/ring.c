@@ -55,6 +55,11 @@ bool sl_ring_wait(struct sl_ring *r, struct sl_seq *q, uint32_t plane,
     return true;
 }
 
+uint32_t sl_ring_n_near(const struct sl_ring *r, bool idle)
+{
+    return idle ? (uint32_t)sl_min(r->n, SL_DRAFT_NEAR) : r->n;
+}
+
 uint32_t sl_ring_near(struct sl_ring *r, struct sl_seq *q, uint32_t plane,
                       uint32_t end, bool idle)
 {

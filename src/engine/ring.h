@@ -35,6 +35,9 @@ void sl_ring_close(struct sl_ring *r);
 bool sl_ring_wait(struct sl_ring *r, struct sl_seq *q, uint32_t plane,
                   const float *rows, uint32_t n, bool idle);
 
+/* Rows that would be shown now. */
+uint32_t sl_ring_n_near(const struct sl_ring *r, bool idle);
+
 /* The rows that wait are about to be shown, and behind them lies position `end`
  * of q: an idle drafter is shown the nearest ones. Returns the position of the
  * first. */

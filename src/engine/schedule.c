@@ -113,10 +113,11 @@ uint32_t sl_schedule_plan(const struct sl_sched_seq *seq, uint32_t n,
 }
 
 uint32_t sl_schedule_prompt_rows(const struct sl_cost *c, uint32_t n_dec,
-                                 uint64_t dec_context, uint64_t depth,
-                                 uint32_t max_row)
+                                 uint64_t dec_context, uint32_t n_prompt,
+                                 uint64_t depth, uint32_t max_row)
 {
-    double now = sl_cost_predict(c, n_dec, dec_context);
+    uint32_t soon = n_dec > 0 && n_prompt > 0 ? n_dec + n_prompt - 1 : n_dec;
+    double now = sl_cost_predict(c, soon, dec_context);
     double limit = DECODE_STRETCH * now;
     uint32_t rows;
 

@@ -32,15 +32,18 @@ uint32_t sl_schedule_plan(const struct sl_sched_seq *seq, uint32_t n,
                           uint32_t max_row, uint32_t max_prompt, uint64_t turn,
                           uint32_t *rows);
 
-/* Rows that prompts may have, at least 1, beside n_dec decoding ones that look
- * back at dec_context tokens in all; `depth`: what each row of a prompt looks
- * back at. Decided by time, not by a count: while somebody's answer is running,
- * a step takes at most about twice what it takes without prompts. Otherwise a
- * quarter of a second, so that a new request, or a cancelled one, does not wait
- * long for the step before; or, where that is longer, a few times what a step of
- * one row takes. */
+/* Rows that n_prompt prompts may have together, at least 1, beside n_dec decoding
+ * rows that look back at dec_context tokens in all; `depth`: what each row of a
+ * prompt looks back at. Decided by time, not by a count. While somebody's answer
+ * is running, a step takes at most about twice what it would take without prompts
+ * if all of them but one were answers already: else, where many prompts wait for
+ * few answers, the few would end before others begin, and steps would stay small
+ * for ever, which is slow for everybody. While no answer is running, a quarter of a
+ * second, so that a new request, or a cancelled one, does not wait long for the
+ * step before; or, where that is longer, a few times what a step of one row
+ * takes. */
 uint32_t sl_schedule_prompt_rows(const struct sl_cost *c, uint32_t n_dec,
-                                 uint64_t dec_context, uint64_t depth,
-                                 uint32_t max_row);
+                                 uint64_t dec_context, uint32_t n_prompt,
+                                 uint64_t depth, uint32_t max_row);
 
 #endif

@@ -14,6 +14,15 @@
  * chance to be kept, and as many as make E / T largest. Every number of them is
  * tried: times have steps, and a climb would stop at the first.
  *
+ * Rows of prompts that share the step count in E as well as in T: they are of
+ * use, and they fill the step, so that a draft beside them is never free. And
+ * while prompts are read the rate to beat is also that of plain steps in which
+ * all of them draw: with drafts the few that draw end soon, others begin, and the
+ * steps stay small for ever, which costs everybody more than drafts gave the few.
+ *
+ * A drafter that was not used has to be shown what it missed before it is of any
+ * use. What that takes is spread over the rounds to come.
+ *
  * Drafting is off where it gains less than MIN_GAIN, which is about the error
  * of the tables: so it loses nothing. What is off is tried again now and then
  * by a round of one draft, a probe. How often is a matter of time, not of
@@ -36,6 +45,7 @@
 
 #define GAIN 0.02       /* of one round: half a life of 35. Chosen, simulated. */
 #define GAIN_ALL 0.005  /* the same for all sequences together. Chosen. */
+#define GAIN_SHOWN 0.1  /* of the time that a missed row takes. Chosen. */
 #define PRIOR 4         /* rounds that what was seen of others counts for */
 #define FIRST_RIGHT 0.6 /* before anything is known: worth a try */
 #define FADE 0.97       /* from one depth to the next, unseen. Chosen. */
@@ -45,6 +55,8 @@
 #define KEEP_GAIN 1.03  /* to change the drafter */
 #define PROBE_SHARE 0.007 /* of all time: below the noise. Chosen. */
 #define MOST_CREDIT 4     /* steps: what can be lost at once. Chosen. */
+#define SPREAD 32 /* rounds that pay for showing a drafter what it missed, where
+                     so many are left. Chosen. */
 #define COULD_AGE 16      /* decisions */
 #define COULD_DEPTH 7     /* drafts that could pay */
 #define GUARD_TOK 256   /* tokens that the guard looks back at */
@@ -114,53 +126,95 @@ double sl_speculate_passes_s(const struct sl_speculate *s, enum sl_by by,
 /* What a plan is made for. */
 struct batch {
     struct sl_speculate *s;
-    const struct sl_cost *step;
-    uint32_t n, n_other;
-    uint64_t n_context;
+    const struct sl_crowd *c;
+    uint32_t n;
+    double least; /* the rate that drafting has to beat */
+    double alike_s[SL_MAX_DRAFT + 1]; /* a step in which each drafts so many; 0:
+                                         not yet asked */
 };
+
+/* What the rows of others add to a step in which n_row draw. */
+static double others_s(const struct sl_crowd *c, uint32_t n_row)
+{
+    double s = sl_cost_predict(c->step, n_row + c->n_row, 0) -
+               sl_cost_predict(c->step, n_row, 0);
+
+    return c->n_row > 0 && s > 0 ? s : 0;
+}
 
 static double step_s(const struct batch *b, uint32_t n_draft)
 {
-    double each = (double)b->n_context / b->n;
+    const struct sl_crowd *c = b->c;
+    double each = (double)c->n_context / c->n;
 
-    return sl_cost_predict(b->step, b->n + n_draft + b->n_other,
-                           b->n_context + (uint64_t)(each * n_draft));
+    return sl_cost_predict(c->verify, c->n + n_draft,
+                           c->n_context + (uint64_t)(each * n_draft)) +
+           others_s(c, c->n + n_draft);
 }
 
-/* Tokens per second of the batch at the best depth up to `most`, if all drafted
- * alike; without odds: if every draft were right. */
-static double best_rate(const struct batch *b, enum sl_by by,
-                        const struct sl_odds *o, uint32_t most)
+/* A step in which all draft k deep: asked for each of them. */
+static double alike_s(struct batch *b, uint32_t k)
+{
+    if (b->alike_s[k] <= 0)
+        b->alike_s[k] = step_s(b, b->n * k);
+    return b->alike_s[k];
+}
+
+/* Useful rows per second without drafts: now, and when everybody draws. */
+static double plain_rate(const struct batch *b)
+{
+    const struct sl_crowd *c = b->c;
+    uint32_t all = c->n + c->n_other;
+    double now = (c->n + c->n_row) / step_s(b, 0);
+    double later = all / sl_cost_predict(c->verify, all, c->n_context / c->n * all);
+
+    return c->n_row > 0 && later > now ? later : now;
+}
+
+/* Seconds of each of the next rounds for what `by` has missed of a sequence. */
+static double missed_s(const struct batch *b, const struct sl_bid *bid,
+                       enum sl_by by)
+{
+    uint32_t rounds = (uint32_t)sl_min(SPREAD, sl_max(bid->left, 1));
+
+    return bid->missed[by] * b->s->row_s[by] / rounds;
+}
+
+/* The rate of the batch at the best depth up to `most`, if all drafted alike, and
+ * that took each of them more_s besides; without odds: if every draft were
+ * right. */
+static double best_rate(struct batch *b, enum sl_by by,
+                        const struct sl_odds *o, uint32_t most, double more_s)
 {
     double best = 0, tokens = 1, chain = 1, c = 1;
 
     for (uint32_t k = 1; k <= most; k++) {
-        double time =
-            (step_s(b, b->n * k) + sl_speculate_passes_s(b->s, by, k, b->n)) /
-            b->n;
+        double time = alike_s(b, k) +
+                      sl_speculate_passes_s(b->s, by, k, b->n) + b->n * more_s;
+        double rate;
 
         c = o ? chance_at(o, k - 1, c) : 1;
         chain *= c;
         tokens += chain;
-        if (time > 0 && tokens / time > best)
-            best = tokens / time;
+        rate = time > 0 ? (b->n * tokens + b->c->n_row) / time : 0;
+        best = rate > best ? rate : best;
     }
     return best;
 }
 
 /* Which drafters would pay if every draft were right? As the tables move slowly
  * it is asked now and then: being off is to cost nothing. */
-static bool could_pay(const struct batch *b)
+static bool could_pay(struct batch *b)
 {
     struct sl_speculate *s = b->s;
     bool any = false;
 
-    if (s->could_n != b->n || s->n_plan - s->could_plan >= COULD_AGE) {
-        double least = b->n / step_s(b, 0) * MIN_GAIN;
-
+    if (s->could_n != b->n || s->could_other != b->c->n_other ||
+        s->n_plan - s->could_plan >= COULD_AGE) {
         for (enum sl_by by = SL_BY_NONE + 1; by < SL_N_BY; by++)
-            s->could[by] = best_rate(b, by, NULL, COULD_DEPTH) > least;
+            s->could[by] = best_rate(b, by, NULL, COULD_DEPTH, 0) > b->least;
         s->could_n = b->n;
+        s->could_other = b->c->n_other;
         s->could_plan = s->n_plan;
     }
     for (int by = 0; by < SL_N_BY; by++)
@@ -169,13 +223,14 @@ static bool could_pay(const struct batch *b)
 }
 
 /* Who drafts for one sequence, if anybody does. */
-static void choose(const struct batch *b, struct sl_bid *bid)
+static void choose(struct batch *b, struct sl_bid *bid)
 {
     double best = 0;
 
     for (enum sl_by by = SL_BY_NONE + 1; by < SL_N_BY; by++) {
         const struct sl_odds *o = &bid->guess->odds[bid->odds[by]];
-        double rate = best_rate(b, by, o, bid->most[by]);
+        double rate =
+            best_rate(b, by, o, bid->most[by], missed_s(b, bid, by));
 
         if (by == bid->guess->by)
             rate *= KEEP_GAIN;
@@ -247,8 +302,7 @@ static double all_passes_s(const struct batch *b, const struct sl_bid *bid)
 static uint32_t best_total(const struct batch *b, struct sl_bid *bid,
                            uint32_t max_draft)
 {
-    double plain = b->n / step_s(b, 0), best = plain * MIN_GAIN;
-    double tokens = b->n;
+    double best = b->least, rows = b->n + b->c->n_row, missed = 0;
     uint32_t total = 0;
 
     clear(bid, b->n);
@@ -258,9 +312,11 @@ static uint32_t best_total(const struct batch *b, struct sl_bid *bid,
 
         if (i == b->n)
             break;
-        tokens += bid[i].reach;
+        rows += bid[i].reach;
+        if (bid[i].depth == 0)
+            missed += missed_s(b, &bid[i], bid[i].by);
         deepen(&bid[i]);
-        rate = tokens / (step_s(b, m) + all_passes_s(b, bid));
+        rate = rows / (step_s(b, m) + all_passes_s(b, bid) + missed);
         if (rate > best) {
             best = rate;
             total = m;
@@ -317,10 +373,10 @@ static uint32_t told_depth(const struct sl_speculate *s, uint32_t n)
 }
 
 /* Tokens per second if all drafted k deep alike. */
-static double rate_at(const struct batch *b, enum sl_by by,
+static double rate_at(struct batch *b, enum sl_by by,
                       const struct sl_odds *o, uint32_t k)
 {
-    double time = step_s(b, b->n * k) + sl_speculate_passes_s(b->s, by, k, b->n);
+    double time = alike_s(b, k) + sl_speculate_passes_s(b->s, by, k, b->n);
     double tokens = 1, chain = 1, c = 1;
 
     for (uint32_t i = 0; i < k; i++) {
@@ -331,7 +387,7 @@ static double rate_at(const struct batch *b, enum sl_by by,
 }
 
 /* How much was asked for; who is still a matter of times and odds. */
-static void plan_told(const struct batch *b, struct sl_bid *bid,
+static void plan_told(struct batch *b, struct sl_bid *bid,
                       uint32_t max_draft)
 {
     uint32_t depth = told_depth(b->s, b->n);
@@ -356,12 +412,11 @@ static void plan_told(const struct batch *b, struct sl_bid *bid,
     }
 }
 
-void sl_speculate_plan(struct sl_speculate *s, const struct sl_cost *step,
-                       struct sl_bid *bid, uint32_t n, uint32_t n_other,
-                       uint64_t n_context, uint32_t max_draft)
+void sl_speculate_plan(struct sl_speculate *s, const struct sl_crowd *crowd,
+                       struct sl_bid *bid, uint32_t max_draft)
 {
-    struct batch b = {s, step, n, n_other, n_context};
-    uint32_t total = 0;
+    uint32_t n = crowd->n, total = 0;
+    struct batch b = {.s = s, .c = crowd, .n = n};
 
     if (n == 0)
         return;
@@ -371,7 +426,8 @@ void sl_speculate_plan(struct sl_speculate *s, const struct sl_cost *step,
         bid[i].by = SL_BY_NONE;
         bid[i].depth = 0;
     }
-    s->token_s = step_s(&b, 0) / n;
+    s->token_s = sl_cost_predict(crowd->verify, n, crowd->n_context) / n;
+    b.least = MIN_GAIN * plain_rate(&b);
     if (s->stopped) {
         total = 0;
     } else if (sl_speculate_is_told(s)) {
@@ -436,6 +492,16 @@ void sl_speculate_learn(struct sl_speculate *s, struct sl_guess *g,
         odds_age(&g->odds[odds], n_draft);
     if (g->probing)
         s->credit_s += n_accept * s->token_s;
+}
+
+void sl_speculate_shown(struct sl_speculate *s, enum sl_by by, uint32_t n_row,
+                        double took_s)
+{
+    double row_s = took_s / n_row;
+
+    if (n_row > 0)
+        s->row_s[by] += s->row_s[by] > 0 ? GAIN_SHOWN * (row_s - s->row_s[by])
+                                         : row_s;
 }
 
 static uint32_t bin_of(float share)

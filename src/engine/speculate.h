@@ -54,6 +54,8 @@ struct sl_guess {
 struct sl_bid {
     struct sl_guess *guess;
     uint32_t most[SL_N_BY]; /* drafts that each can give; 0: none */
+    uint32_t missed[SL_N_BY]; /* rows that it has to be shown before it can */
+    uint32_t left; /* tokens that this sequence may still get */
     enum sl_odds_of odds[SL_N_BY];
     enum sl_by by;
     uint32_t depth;
@@ -68,6 +70,7 @@ struct sl_speculate {
     struct sl_odds odds[SL_N_ODDS]; /* of all sequences */
     struct sl_sure sure;
     struct sl_cost pass[SL_N_BY];   /* one pass of a drafter, by sequences */
+    double row_s[SL_N_BY]; /* to show it a row that it missed; 0: unknown */
     uint64_t n_round, n_draft, n_accept;
     uint64_t n_plan;            /* decisions, of which each */
     uint64_t last_use[SL_N_BY]; /* was the last to choose it, but for probes; */
@@ -75,7 +78,7 @@ struct sl_speculate {
     uint32_t next_probe; /* the sequence whose turn it is */
     bool pays;           /* somebody drafts now because it is faster */
     bool could[SL_N_BY]; /* so it would be if every draft were right; as of */
-    uint32_t could_n;    /* so many sequences and */
+    uint32_t could_n, could_other; /* so many sequences and */
     uint64_t could_plan; /* this decision */
 
     /* Seconds that may be spent on finding out whether drafting pays: a small
@@ -103,12 +106,25 @@ bool sl_speculate_is_told(const struct sl_speculate *s);
 double sl_speculate_passes_s(const struct sl_speculate *s, enum sl_by by,
                              uint32_t k, uint32_t n);
 
-/* Decide for n sequences that draw in steps with n_other rows besides: the most
- * tokens per second of the whole batch. `step` is the table of steps; context
- * as in cost.h, for one row of each. At most max_draft drafts in all. */
-void sl_speculate_plan(struct sl_speculate *s, const struct sl_cost *step,
-                       struct sl_bid *bid, uint32_t n, uint32_t n_other,
-                       uint64_t n_context, uint32_t max_draft);
+/* What a decision is made for: n sequences that draw, in steps with rows of
+ * others besides. */
+struct sl_crowd {
+    const struct sl_cost *verify; /* steps that draw behind every row, */
+    const struct sl_cost *step;   /* and any */
+    uint32_t n;
+    uint32_t n_other; /* sequences that do not draw yet, or do not draft */
+    uint32_t n_row;   /* what they have in a step */
+    uint64_t n_context; /* as in cost.h, for one row of each of the n */
+};
+
+/* Decide for them: the most rows per second that are of use, tokens of answers
+ * and of prompts alike. At most max_draft drafts in all. */
+void sl_speculate_plan(struct sl_speculate *s, const struct sl_crowd *crowd,
+                       struct sl_bid *bid, uint32_t max_draft);
+
+/* A drafter was shown n_row rows that it had missed, and that took so long. */
+void sl_speculate_shown(struct sl_speculate *s, enum sl_by by, uint32_t n_row,
+                        double took_s);
 
 /* A round of one sequence: n_draft tokens were verified, the first n_accept
  * were right. */

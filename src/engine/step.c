@@ -198,11 +198,13 @@ static uint32_t with_scores(const struct sl_engine *e, uint32_t rows)
     return rows > 0 ? rows : 1;
 }
 
-/* Rows that prompts may have beside n_dec decoding ones. */
+/* Rows that n_prompt prompts may have beside n_dec decoding ones. */
 static uint32_t prompt_rows(const struct sl_engine *e, uint32_t n_dec,
-                            uint64_t dec_context, uint64_t depth)
+                            uint64_t dec_context, uint32_t n_prompt,
+                            uint64_t depth)
 {
-    uint32_t rows = sl_schedule_prompt_rows(&e->cost, n_dec, dec_context, depth,
+    uint32_t rows = sl_schedule_prompt_rows(&e->cost, n_dec, dec_context,
+                                            n_prompt, depth,
                                             e->opts.max_num_batched_tokens);
 
     return scores(e) ? with_scores(e, rows) : rows;
@@ -255,7 +257,7 @@ static void plan_drafts(struct sl_engine *e, uint32_t n_row)
 
 static void plan(struct sl_engine *e)
 {
-    uint32_t n_dec = 0, n_row;
+    uint32_t n_dec = 0, n_prompt = 0, n_row;
     uint64_t context = 0, depth = 0;
 
     for (uint32_t i = 0; i < e->n_run; i++) {
@@ -267,12 +269,14 @@ static void plan(struct sl_engine *e)
             n_dec += 1 + g->n_draft;
             context += context_of(g, 1 + g->n_draft);
         } else {
+            n_prompt++;
             depth = sl_max(depth, g->seq->n_tok);
         }
     }
     n_row = sl_schedule_plan(
         e->sched, e->n_run, e->opts.max_num_batched_tokens,
-        prompt_rows(e, n_dec, context, depth), e->n_step, e->step_rows);
+        prompt_rows(e, n_dec, context, n_prompt, depth), e->n_step,
+        e->step_rows);
     plan_drafts(e, n_row);
 }
 
@@ -511,6 +515,7 @@ static void draft(struct sl_engine *e, const struct sl_step *s,
     sl_engine_draft(e);
     draft_s = sl_clock_s(t0, sl_clock_ns());
     e->draft_s = draft_s;
+    e->now.draft_s += draft_s;
     sl_speculate_earn(&e->spec, step_s, draft_s);
     guard(e, s, context, step_s + draft_s);
 }

@@ -252,6 +252,8 @@ static void print_own(struct sl_buf *b, const struct sl_engine_stats *e,
          e->tv},
         {"speculation_judged_total", "counter",
          "Drafts that a lossy rule judged.", (double)e->n_judged},
+        {"draft_seconds_total", "counter",
+         "Time of the drafters between the steps.", e->draft_s},
     };
 
     for (size_t i = 0; i < SL_COUNTOF(own); i++)

@@ -258,7 +258,8 @@ static void test_gap(void **state)
     for (int i = 0; i < 100; i++)
         sl_cost_learn(&c, 8, dec_context, before);
     while (read < 16000) {
-        uint32_t rows = sl_schedule_prompt_rows(&c, 8, dec_context, read, 2048);
+        uint32_t rows = sl_schedule_prompt_rows(&c, 8, dec_context, 1,
+                                                read, 2048);
         uint64_t context = dec_context + rows * (read + rows / 2);
         double s = true_s(8 + rows, (double)context);
 
@@ -273,6 +274,22 @@ static void test_gap(void **state)
     assert_true(steps < 16000 / 3);
 }
 
+/* Many prompts and few answers: enough rows that as many begin as end, so that the
+ * steps grow to what they are when everybody is answered. */
+static void test_few_answers(void **state)
+{
+    struct sl_cost c = {0};
+
+    (void)state;
+    for (uint32_t n = 1; n <= 64; n++)
+        sl_cost_learn(&c, n, 0, 0.1 + 0.1 * n); /* rows are all that costs */
+    for (uint32_t n_dec = 1; n_dec < 32; n_dec++)
+        assert_true(sl_schedule_prompt_rows(&c, n_dec, 0, 32 - n_dec, 0, 64) >
+                    20);
+    /* One prompt: less than twice the step without. */
+    assert_true(sl_schedule_prompt_rows(&c, 31, 0, 1, 0, 64) < 31);
+}
+
 /* A large model: reading the weights takes half a second, and a row 20 ms. A
  * prompt is read by chunks, alone and beside those that decode, and the table
  * finds that out from a step of one row. */
@@ -285,7 +302,7 @@ static void test_slow(void **state)
 
         sl_cost_learn(&c, 1, 0, 0.52);
         for (int i = 0; i < 100; i++) {
-            rows = sl_schedule_prompt_rows(&c, n_dec, 0, 0, 2048);
+            rows = sl_schedule_prompt_rows(&c, n_dec, 0, 1, 0, 2048);
             sl_cost_learn(&c, n_dec + rows, 0, 0.5 + 0.02 * (n_dec + rows));
             if (n_dec > 0)
                 sl_cost_learn(&c, n_dec, 0, 0.5 + 0.02 * n_dec);
@@ -304,6 +321,7 @@ int main(void)
         cmocka_unit_test(test_short_behind_long),
         cmocka_unit_test(test_shares),
         cmocka_unit_test(test_gap),
+        cmocka_unit_test(test_few_answers),
         cmocka_unit_test(test_slow),
     };
 
