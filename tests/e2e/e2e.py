@@ -12,7 +12,28 @@ import traceback
 SLUICE = os.environ.get("SLUICE", "build/sluice")
 LIMIT_S = 300
 CACHE = os.path.abspath("build/e2e-cache")
+os.makedirs(CACHE, exist_ok=True)
 tests = []
+
+
+def environment(**more):
+    """Ours, without what would change the program, and no home of anybody's:
+    packed weights do not go into the cache of whoever runs the tests."""
+    mine = {k: v for k, v in os.environ.items() if not k.startswith("SLUICE_")}
+    return {**mine, "HOME": CACHE, "XDG_CACHE_HOME": CACHE, **more}
+
+
+def in_namespace(flags, script, *argv, env):
+    """The shell script in name spaces of its own, with the program as "$1"; None
+    where they are not allowed, and then nothing is tried."""
+    if subprocess.run(["unshare", flags, "true"], stderr=subprocess.DEVNULL
+                      ).returncode:
+        print(f"unshare {flags} is not allowed here: nothing was tried")
+        return None
+    return subprocess.run(
+        ["unshare", flags, "sh", "-c", script, "sh", os.path.abspath(SLUICE),
+         *argv], env=environment(**env), capture_output=True, text=True,
+        timeout=LIMIT_S)
 
 
 class Run:
@@ -22,11 +43,7 @@ class Run:
     def __init__(self, *argv, stdin="", env=None, stdout=None, cwd=None,
                  limit_s=LIMIT_S):
         self.argv = [SLUICE, *argv]
-        full = {k: v for k, v in os.environ.items()
-                if not k.startswith("SLUICE_")}
-        # Packed weights do not go into the cache of whoever runs the tests.
-        full["XDG_CACHE_HOME"] = CACHE
-        full.update(env or {})
+        full = environment(**(env or {}))
         data = stdin if isinstance(stdin, bytes) else stdin.encode()
         if stdout is None:
             target, prepare = subprocess.PIPE, None

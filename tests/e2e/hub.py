@@ -450,7 +450,7 @@ class Hub:
         e = {"HF_ENDPOINT": self.url, "HF_HOME": f"{folder}/hf",
              "XDG_DATA_HOME": f"{folder}/data", "HOME": str(folder),
              "XDG_RUNTIME_DIR": f"{folder}/run",
-             "HF_HUB_DOWNLOAD_TIMEOUT": "2", "HF_HUB_ETAG_TIMEOUT": "10"}
+             "HF_HUB_DOWNLOAD_TIMEOUT": "60", "HF_HUB_ETAG_TIMEOUT": "10"}
         for name in ("HF_TOKEN", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE",
                      "HUGGING_FACE_HUB_TOKEN", "HF_TOKEN_PATH",
                      "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE",

@@ -5,7 +5,6 @@ Random weights, with as many rows as the test tokenizer has ids.
 import concurrent.futures
 import http.client
 import json
-import os
 import pathlib
 import re
 import signal
@@ -15,7 +14,7 @@ import tempfile
 import threading
 import time
 
-from e2e import SLUICE, check
+from e2e import SLUICE, check, environment
 
 GOLD = pathlib.Path(__file__).resolve().parent.parent / "golden"
 TEMPLATE = """{%- for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + \
@@ -38,19 +37,16 @@ class Server:
         (d / "config.json").write_text(json.dumps(conf))
         (d / "tokenizer.json").symlink_to(GOLD / "tokenizer/tokenizer.json")
         (d / "chat_template.jinja").write_text(TEMPLATE)
-        full = {k: v for k, v in os.environ.items()
-                if not k.startswith("SLUICE_")}
-        full["XDG_CACHE_HOME"] = os.path.abspath("build/e2e-cache")
         what = [model] if model else [str(d), "--load-format", "dummy",
                                       "--max-model-len", "512"]
         self.p = subprocess.Popen(
             [SLUICE, "serve", *what, "--port", "0", "--threads", "2",
              "--no-pin", *argv],
-            stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=full)
+            stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=environment())
         self.log, self.port = [], None
         self.is_ready = threading.Event()
         threading.Thread(target=self.read, daemon=True).start()
-        check(self.is_ready.wait(LIMIT_S), self.text())
+        check(self.is_ready.wait(LIMIT_S) and self.port, self.text())
 
     def read(self):
         for raw in self.p.stderr:
@@ -61,6 +57,8 @@ class Server:
                 self.port = int(m.group(1))
             if "sluice: ready" in s:
                 self.is_ready.set()
+        if not self.is_ready.is_set():  # it has ended
+            self.port = None
         self.is_ready.set()
 
     def text(self):

@@ -242,12 +242,14 @@ def out_of_pages():
 def deadlines():
     """Waiting or running, streamed or not: over is over, and the place is
     free."""
+    # A hundred answers, longer than a second on any machine.
+    LONGER = {**LONG, "max_tokens": 110, "n": 100}
     held = [send({**LONG, "seed": i}) for i in range(2 * AT_ONCE)]
     for late in ({"timeout": 0.1}, {"timeout": 100, "deadline_ms": 50},
                  {"timeout": 0.00001}):
-        S.refused(P, {**LONG, **late}, 504, code="deadline_exceeded",
+        S.refused(P, {**LONGER, **late}, 504, code="deadline_exceeded",
                   words=("timeout",))
-    r, data = S.ask("POST", P, {**LONG, "stream": True, "timeout": 0.2})
+    r, data = S.ask("POST", P, {**LONGER, "stream": True, "timeout": 0.2})
     check(r.status in (200, 504) and b'"code":"deadline_exceeded"' in data and
           data.endswith(b"data: [DONE]\n\n" if r.status == 200 else b"}"),
           data)
@@ -292,9 +294,11 @@ def rest_of(s, data=b""):
 
 def sigterm_with_a_queue(drain_s):
     """Two run and four wait. Returns what the runners read to their end."""
-    s = Server("--max-num-seqs", "2", "--drain-timeout", drain_s)
+    s = Server("--max-num-seqs", "2", "--drain-timeout", drain_s,
+               "--max-model-len", "4096")
     try:
-        body = {**LONG, "prompt": [3], "max_tokens": 500}
+        # Long enough for the others to come meanwhile, on any machine.
+        body = {**LONG, "prompt": [3], "max_tokens": 4000}
         runs = [send({**body, "stream": True}, to=s) for _ in range(2)]
         first = [begin(x) for x in runs]
         wait = [send({**body, "stream": k % 2 == 0}, to=s) for k in range(4)]
@@ -316,7 +320,7 @@ def sigterm_with_a_queue(drain_s):
 
 @test
 def sigterm_refuses_who_waits():
-    for data in sigterm_with_a_queue("60"):
+    for data in sigterm_with_a_queue("3600"):
         check(data.endswith(b"data: [DONE]\n\n\r\n0\r\n\r\n") and
               b'"error"' not in data, data[-300:])
 

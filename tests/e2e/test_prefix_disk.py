@@ -121,7 +121,7 @@ def killed_while_it_writes():
         for f in d.glob("*.tmp"):  # what is younger may be in work
             os.utime(f, (0, 0))
         s = server(d)
-        check(dropped(s, "was ended"), s.text())
+        wait_for(lambda: dropped(s, "was ended"), s.text())
         check(not list(d.glob("*.tmp")), os.listdir(d))
         for i in range(4):
             ask(s, f"{i} " + TEXT)
@@ -146,7 +146,7 @@ def a_turned_bit():
             f.write_bytes(b)
         s = server(d)
         check(ask(s) == (WANT[TEXT], 0), "cold again")
-        check(dropped(s, "digest"), s.text())
+        wait_for(lambda: dropped(s, "digest"), s.text())
         s.stop()
 
 

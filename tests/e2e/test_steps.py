@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 
-from e2e import SLUICE, check, done, test
+from e2e import LIMIT_S, SLUICE, check, done, environment, test
 from hub import Hub, Repo, git_sha1, sha256
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -49,8 +49,8 @@ class Place:
             env["LD_PRELOAD"] = preload()
         return subprocess.run(
             [SLUICE, "pull", self.repo.name, *argv], capture_output=True,
-            env={**os.environ, **HUB.env(self.dir, **env)}, text=True,
-            timeout=120)
+            env=environment(**HUB.env(self.dir, **env)), text=True,
+            timeout=LIMIT_S)
 
     def sound(self, *more):
         """No blob that is not what its name says."""
@@ -123,16 +123,16 @@ def disk_full_in_mid_write():
 @test
 def eight_at_once_and_gc():
     """Eight fetch one repository while garbage is collected: one download."""
-    r = repo("t/eight", 2 << 20, pace=0.01)
+    r = repo("t/eight", 2 << 20, pace=0.1)
     p = Place(r)
-    env = {**os.environ, **HUB.env(p.dir)}
+    env = environment(**HUB.env(p.dir))
     said, before = [], HUB.served
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         all = [pool.submit(p.pull) for _ in range(8)]
         while not all[0].done():
             q = subprocess.run([SLUICE, "gc", "--partials", "--weights",
                                 "--older-than", "0"], env=env,
-                               capture_output=True, text=True, timeout=60)
+                               capture_output=True, text=True, timeout=LIMIT_S)
             said.append(q.returncode)
             check(q.returncode in (0, 8), q)
         for f in all:
