@@ -2,14 +2,34 @@
 #include "base/mem.h"
 
 #include <stdatomic.h>
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 #include <sys/mman.h>
 
+/* A request's larger buffers are some hundred KiB; a system call for each is
+ * little beside an answer. Chosen. */
+#define OWN_PAGES ((int)64 << 10)
+#define ARENAS 2 /* one thread allocates and another frees: pools of their own
+                    would only grow. Chosen. */
+
 static _Atomic uint64_t n_alloc;
+static _Atomic uint64_t n_live; /* blocks that are not freed */
 static _Atomic uint64_t fail_at; /* value of n_alloc that fails; 0 = none */
 
 uint64_t sl_mem_count(void)
 {
     return atomic_load_explicit(&n_alloc, memory_order_relaxed);
+}
+
+uint64_t sl_mem_live(void)
+{
+    return atomic_load_explicit(&n_live, memory_order_relaxed);
+}
+
+static void count_live(uint64_t more)
+{
+    atomic_fetch_add_explicit(&n_live, more, memory_order_relaxed);
 }
 
 void sl_mem_fail_nth(uint64_t n)
@@ -47,6 +67,7 @@ int sl_mem_alloc(void *out, size_t n, size_t size, const char *what,
         p = calloc(bytes ? bytes : 1, 1);
     if (!p)
         return no_memory(err, what, n, size);
+    count_live(1);
     memcpy(out, &p, sizeof(p));
     return 0;
 }
@@ -55,20 +76,25 @@ int sl_mem_resize(void *ptr, size_t n, size_t size, const char *what,
                   struct sl_err *err)
 {
     size_t bytes;
+    bool is_new;
     void *p;
 
     memcpy(&p, ptr, sizeof(p));
+    is_new = !p;
     if (count_fails() || !sl_mul_size(&bytes, n, size))
         return no_memory(err, what, n, size);
     p = realloc(p, bytes ? bytes : 1);
     if (!p)
         return no_memory(err, what, n, size);
+    count_live(is_new);
     memcpy(ptr, &p, sizeof(p));
     return 0;
 }
 
 void sl_mem_free(void *p)
 {
+    if (p)
+        count_live((uint64_t)-1);
     free(p);
 }
 
@@ -91,6 +117,17 @@ void sl_mem_unmap(void *p, size_t bytes)
 {
     if (p)
         (void)munmap(p, bytes ? bytes : 1);
+}
+
+void sl_mem_give_back(void)
+{
+#if defined(__GLIBC__)
+    /* Set, the threshold stays where it is: by itself it rises to what was
+     * freed, and then blocks that are reserved for the worst case are taken from
+     * the heap and cleared, which touches all of them. */
+    (void)mallopt(M_MMAP_THRESHOLD, OWN_PAGES);
+    (void)mallopt(M_ARENA_MAX, ARENAS);
+#endif
 }
 
 int sl_mem_dup(char **out, const char *s, size_t len, struct sl_err *err)

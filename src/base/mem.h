@@ -27,12 +27,20 @@ void sl_mem_free(void *p); /* NULL allowed */
 int sl_mem_map(void *out, size_t bytes, const char *what, struct sl_err *err);
 void sl_mem_unmap(void *p, size_t bytes);
 
+/* For a program that runs for weeks: what is freed goes back to the system, and
+ * what was never touched takes no memory, at the price of a system call for each
+ * large block. Once, before there are threads. */
+void sl_mem_give_back(void);
+
 /* A copy of len bytes with a zero behind them. */
 int sl_mem_dup(char **out, const char *s, size_t len, struct sl_err *err);
 
 /* *out = a * b; false on overflow, and *out is untouched. */
 bool sl_mul_size(size_t *out, size_t a, size_t b);
 bool sl_add_size(size_t *out, size_t a, size_t b);
+
+/* Blocks that were allocated and not freed; any thread. */
+uint64_t sl_mem_live(void);
 
 /* Tests only. Allocations so far in this process; and: let the n-th from now
  * fail (0 = none). */

@@ -1,6 +1,7 @@
 /* server/metrics.c - counters for Prometheus; see metrics.h */
 #include "server/metrics.h"
 
+#include "base/mem.h"
 #include "server/json_out.h"
 #include "server/kept.h"
 
@@ -254,6 +255,8 @@ static void print_own(struct sl_buf *b, const struct sl_engine_stats *e,
          "Drafts that a lossy rule judged.", (double)e->n_judged},
         {"draft_seconds_total", "counter",
          "Time of the drafters between the steps.", e->draft_s},
+        {"memory_blocks", "gauge", "Blocks of memory that are allocated.",
+         (double)sl_mem_live()},
     };
 
     for (size_t i = 0; i < SL_COUNTOF(own); i++)

@@ -511,8 +511,10 @@ int sl_server_run(const struct sl_server_opts *o, struct sl_err *err)
 {
     struct run *r = NULL;
     struct timespec now;
-    int rc = sl_mem_alloc(&r, 1, sizeof(*r), "the server", err);
+    int rc;
 
+    sl_mem_give_back();
+    rc = sl_mem_alloc(&r, 1, sizeof(*r), "the server", err);
     if (rc)
         return rc;
     clock_gettime(CLOCK_REALTIME, &now);

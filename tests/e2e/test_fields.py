@@ -239,6 +239,20 @@ def wrong_values():
 
 
 @test
+def options_of_streams():
+    for path, make in ((C, chat), (P, text)):
+        for key in ("include_usage", "continuous_usage_stats"):
+            for value in NOT_BOOL:
+                S.refused(path, make(stream=True, stream_options={key: value}),
+                          400, param=f"stream_options.{key}")
+            S.stream(path, make(stream_options={key: None}))
+        events = S.stream(path, make(stream_options={
+            "include_usage": True, "continuous_usage_stats": True}))
+        check(all(e["usage"]["total_tokens"] for e in events) and
+              not events[-1]["choices"], events)
+
+
+@test
 def not_json():
     for path in (C, P):
         for body in ("", "[1]", "{", '{"prompt": "a"} x', "nul", '"x"',
