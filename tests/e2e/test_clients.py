@@ -1,13 +1,19 @@
 #!/usr/bin/env python3
 """Real clients, unchanged, against the embedded model. They are no part of what
-a build needs: without the openai package the one test says so and passes."""
+a build needs: each is skipped, and says so, where it is not installed beside
+the Python that runs this or on the PATH."""
+import json
 import os
+import pathlib
+import shutil
 import signal
+import subprocess
 import sys
+import tempfile
 
 sys.path.insert(0, os.path.dirname(__file__))
 from e2e import check, done, test  # noqa: E402
-from serving import Server  # noqa: E402
+from serving import LIMIT_S, Server  # noqa: E402
 
 try:
     import openai
@@ -24,10 +30,123 @@ def ask(text, **kw):
                 temperature=0, seed=1, max_tokens=200, **kw)
 
 
+PATH = os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"]
+TOOLS = {name: shutil.which(name, path=PATH)
+         for name in ("vllm", "lm_eval", "guidellm", "llama-benchy")}
+DEMO = os.path.abspath("models/demo")
+TASKS = {
+    "demo_choice": """task: demo_choice
+dataset_path: json
+dataset_kwargs: {data_files: {test: DIR/data.jsonl}}
+test_split: test
+output_type: multiple_choice
+doc_to_text: "Question: {{question}}\\nAnswer:"
+doc_to_choice: ["7", "8", "no apples", "it rains in Paris"]
+doc_to_target: 0
+metric_list: [{metric: acc}, {metric: acc_norm}]
+""",
+    "demo_until": """task: demo_until
+dataset_path: json
+dataset_kwargs: {data_files: {test: DIR/data.jsonl}}
+test_split: test
+output_type: generate_until
+doc_to_text: "{{question}}"
+doc_to_target: "7"
+generation_kwargs: {until: ["\\n\\n", "###"], max_gen_toks: 20, temperature: 0}
+metric_list: [{metric: exact_match}]
+"""}
+
+
 @test
 def installed():
-    if not openai:
-        print("the openai package is not installed; nothing was tried")
+    for name, there in {"openai": openai, **TOOLS}.items():
+        if not there:
+            print(f"{name} is not installed: not tried")
+
+
+def tool(name, *argv, cwd):
+    """Run it to its end; what it printed."""
+    env = {**os.environ, "HF_HUB_OFFLINE": "1", "OPENAI_API_KEY": "none",
+           "HF_DATASETS_CACHE": cwd, "PATH": PATH}
+    p = subprocess.run([TOOLS[name], *argv], cwd=cwd, env=env,
+                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                       stderr=subprocess.STDOUT, timeout=LIMIT_S)
+    text = p.stdout.decode("utf-8", "replace")
+    check(p.returncode == 0, text[-3000:])
+    return text
+
+
+if TOOLS["vllm"]:
+    @test
+    def vllm_bench_serve():
+        """Both backends: nothing fails, and as many tokens as asked for."""
+        for backend, path in (("openai", "/v1/completions"),
+                              ("openai-chat", "/v1/chat/completions")):
+            with tempfile.TemporaryDirectory() as d:
+                tool("vllm", "bench", "serve", "--backend", backend,
+                     "--base-url", f"http://127.0.0.1:{S.port}", "--endpoint",
+                     path, "--model", "demo", "--tokenizer", DEMO,
+                     "--dataset-name", "random", "--random-input-len", "64",
+                     "--random-output-len", "16", "--num-prompts", "20",
+                     "--max-concurrency", "8", "--ignore-eos", "--save-result",
+                     "--result-dir", d, "--result-filename", "r.json", cwd=d)
+                r = json.loads(pathlib.Path(d, "r.json").read_text())
+            check(r["completed"] == 20 and r["total_output_tokens"] == 320 and
+                  r["mean_ttft_ms"] > 0, r)
+
+
+if TOOLS["lm_eval"]:
+    @test
+    def lm_eval():
+        """A task of each kind: by log-likelihood, and generated, as completions
+        and as chats."""
+        url = f"http://127.0.0.1:{S.port}/v1"
+        with tempfile.TemporaryDirectory() as d:
+            for name, text in TASKS.items():
+                pathlib.Path(d, name + ".yaml").write_text(
+                    text.replace("DIR", d))
+            pathlib.Path(d, "data.jsonl").write_text("".join(
+                json.dumps({"question": f"What is {i} plus {7 - i}?"}) + "\n"
+                for i in range(8)))
+            for model, path, task, more in (
+                    ("local-completions", "completions", "demo_choice", []),
+                    ("local-completions", "completions", "demo_until", []),
+                    ("local-chat-completions", "chat/completions",
+                     "demo_until", ["--apply_chat_template"])):
+                args = (f"model=demo,base_url={url}/{path},num_concurrent=4,"
+                        f"max_retries=1,tokenizer={DEMO},max_length=2048")
+                text = tool("lm_eval", "--model", model, "--model_args", args,
+                            "--tasks", task, "--include_path", d, *more, cwd=d)
+                check(task in text and "|" in text, text[-2000:])
+
+
+if TOOLS["guidellm"]:
+    @test
+    def guidellm():
+        with tempfile.TemporaryDirectory() as d:
+            tool("guidellm", "benchmark", "--target",
+                 f"http://127.0.0.1:{S.port}", "--model", "demo", "--processor",
+                 DEMO, "--profile", "concurrent", "--rate", "4",
+                 "--max-requests", "12", "--data",
+                 "prompt_tokens=64,output_tokens=16", "--output-dir", d,
+                 "--outputs", "json", cwd=d)
+            files = list(pathlib.Path(d).glob("*.json"))
+            r = json.loads(files[0].read_text())["benchmarks"][0]
+        made = r["metrics"]["request_totals"]
+        check(made["successful"] == 12 and made["errored"] == 0, made)
+
+
+if TOOLS["llama-benchy"]:
+    @test
+    def llama_benchy():
+        with tempfile.TemporaryDirectory() as d:
+            pathlib.Path(d, "book.txt").write_text("It rains in Paris. " * 4000)
+            text = tool("llama-benchy", "--base-url",
+                        f"http://127.0.0.1:{S.port}/v1", "--model", "demo",
+                        "--tokenizer", DEMO, "--pp", "128", "--tg", "16",
+                        "--runs", "2", "--book-url", f"file://{d}/book.txt",
+                        cwd=d)
+        check("pp128" in text and "tg16" in text, text[-2000:])
 
 
 if openai:
@@ -91,8 +210,9 @@ if openai:
         except openai.NotFoundError as e:
             check(e.code == "model_not_found", e)
 
-if openai:
+if openai or any(TOOLS.values()):
     S = Server("--max-model-len", "2048", model="demo")
+if openai:
     api = openai.OpenAI(base_url=f"http://127.0.0.1:{S.port}/v1",
                         api_key="none")
 try:
