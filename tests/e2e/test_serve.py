@@ -495,7 +495,11 @@ def z_drain():
     s = S.connect()
     s.sendall((f"POST {P} HTTP/1.1\r\nAuthorization: Bearer secret\r\n"
                f"Content-Length: {len(body)}\r\n\r\n{body}").encode())
-    data = s.recv(1000)
+    data = b""
+    while b"data: {" not in data:  # headers come before it runs
+        more = s.recv(1000)
+        check(more, data)
+        data += more
     S.p.send_signal(signal.SIGTERM)
     while True:
         more = s.recv(65536)
