@@ -30,25 +30,29 @@ static bool too_deep(const char *s, size_t len)
     return false;
 }
 
-int sl_json_parse(json_t **out, const char *s, size_t len, const char *what,
-                  struct sl_err *err)
+static int parse(json_t **out, const char *s, size_t len, const char *what,
+                 const char *remedy, struct sl_err *err)
 {
     json_error_t je;
     json_t *j;
 
     if (too_deep(s, len))
         return sl_fail(err, SL_EFORMAT,
-                       "%s nests deeper than %d levels; this is no file of a "
-                       "model",
-                       what, SL_JSON_DEPTH);
+                       "%s nests deeper than %d levels, which is not read; %s",
+                       what, SL_JSON_DEPTH, remedy);
     j = json_loadb(s, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &je);
     if (!j)
         return sl_fail(err, SL_EFORMAT,
-                       "%s is not valid JSON: line %d, column %d: %s; fetch "
-                       "the file again",
-                       what, je.line, je.column, je.text);
+                       "%s is not valid JSON: line %d, column %d: %s; %s", what,
+                       je.line, je.column, je.text, remedy);
     *out = j;
     return 0;
+}
+
+int sl_json_parse(json_t **out, const char *s, size_t len, const char *what,
+                  struct sl_err *err)
+{
+    return parse(out, s, len, what, "correct it, or fetch it again", err);
 }
 
 int sl_json_load(json_t **out, const char *path, size_t max,
@@ -60,7 +64,7 @@ int sl_json_load(json_t **out, const char *path, size_t max,
 
     if (rc)
         return rc;
-    rc = sl_json_parse(out, text, len, path, err);
+    rc = parse(out, text, len, path, "fetch the file again", err);
     sl_file_free(text);
     return rc;
 }
