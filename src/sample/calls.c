@@ -11,6 +11,10 @@
  * that could end anywhere would have to be looked behind from everywhere
  * (shape.c).
  *
+ * What the markup cannot hold is refused: names with its letters in them,
+ * listed texts that hold a tag, and, since a call only has the parameters that
+ * its tool describes, keywords about others and about all together.
+ *
  * Parameters may come in any order, since the order of the schema is not that
  * of the model: the rules are numbered by the set of parameters that were
  * given. That doubles with each, so above ANY_ORDER the schema's order holds.
@@ -18,11 +22,14 @@
 #include "sample/calls.h"
 
 #include "base/mem.h"
+#include "sample/jmerge.h"
 #include "sample/jschema.h"
+#include "sample/jstring.h"
 
 #define ANY_ORDER 6        /* parameters: 64 rules; chosen */
 #define ANY_ORDER_TOOLS 64 /* with more tools the order is the schema's */
 #define MAX_PARAMS 1024    /* of one tool */
+#define MAX_NAME 256       /* bytes that are read back: text/parse.h */
 
 static const char value_end[] = "\n</parameter>\n";
 
@@ -176,29 +183,37 @@ struct value {
     uint32_t alt;
 };
 
-static void add_value(struct value *v, const json_t *x)
+/* A value that is listed. */
+static void add_value(void *ctx, const json_t *x, const char *path)
 {
+    struct value *v = ctx;
     struct job *j = v->j;
-    char *s;
+    uint32_t n;
 
-    if (json_is_string(x)) {
-        sl_grammar_add(j->g, v->alt,
-                       seq(j, lit(j, json_string_value(x)), lit(j, value_end)));
+    if (!json_is_string(x)) {
+        n = sl_jtext_markup_value(v->tool->j, x);
+    } else if (sl_jstring_is_raw(v->tool->j, x)) {
+        n = lit(j, json_string_value(x));
+    } else {
+        sl_grammar_fail(j->g, SL_EUNSUP,
+                        "%s: the value '%.100s' holds a tag of the markup of "
+                        "calls, which would end it; leave it out",
+                        path, json_string_value(x));
         return;
     }
-    s = json_dumps(x, JSON_COMPACT | JSON_ENCODE_ANY |
-                          JSON_REAL_PRECISION(15));
-    if (s)
-        sl_grammar_add(j->g, v->alt, seq(j, lit(j, s), lit(j, value_end)));
-    else
-        sl_grammar_fail(j->g, SL_ENOMEM, "no memory for a schema");
-    free(s); /* jansson's own */
+    sl_grammar_add(j->g, v->alt, seq(j, n, lit(j, value_end)));
 }
 
 static bool is_free(const json_t *s)
 {
-    return !json_object_get(s, "pattern") && !json_object_get(s, "format") &&
-           !json_object_get(s, "minLength") && !json_object_get(s, "maxLength");
+    static const char *const says[] = {"pattern",     "format",
+                                       "minLength",   "maxLength",
+                                       SL_JMERGE_NOT, SL_JMERGE_PATTERNS};
+
+    for (size_t i = 0; i < SL_COUNTOF(says); i++)
+        if (json_object_get(s, says[i]))
+            return false;
+    return true;
 }
 
 /* One alternative of a parameter's schema. */
@@ -206,18 +221,11 @@ static void on_value(void *ctx, json_t *s, const char *path)
 {
     struct value *v = ctx;
     struct job *j = v->j;
-    json_t *list = json_object_get(s, "enum"), *type;
+    json_t *type = json_array_get(json_object_get(s, "type"), 0);
     uint32_t n;
 
-    type = json_array_get(json_object_get(s, "type"), 0);
-    if (json_object_get(s, "const")) {
-        add_value(v, json_object_get(s, "const"));
-        return;
-    }
-    if (list) {
-        for (size_t i = 0; i < json_array_size(list) &&
-                           sl_grammar_spend(j->g, 1); i++)
-            add_value(v, json_array_get(list, i));
+    if (json_object_get(s, "enum") || json_object_get(s, "const")) {
+        sl_jschema_values(v->tool->j, s, path, add_value, v);
         return;
     }
     if (!type) {
@@ -233,6 +241,15 @@ static void on_value(void *ctx, json_t *s, const char *path)
     sl_grammar_add(j->g, v->alt, n);
 }
 
+/* Would the parser read this name back? */
+static bool holds_name(const char *s)
+{
+    size_t n = strlen(s);
+
+    return n > 0 && n <= MAX_NAME && !strpbrk(s, "<>\n") &&
+           !strchr(" \t\r", s[0]) && !strchr(" \t\r", s[n - 1]);
+}
+
 /* A parameter as a rule. */
 static uint32_t parameter(struct job *j, struct tool *t, const char *key,
                           json_t *schema)
@@ -241,6 +258,12 @@ static uint32_t parameter(struct job *j, struct tool *t, const char *key,
     struct value v = {j, t, sl_grammar_alt(j->g)};
     char path[120];
 
+    if (!holds_name(key))
+        return sl_grammar_fail(j->g, SL_EARG,
+                               "the tool '%.100s' has a parameter '%.100s', "
+                               "whose name the model's markup cannot hold; "
+                               "rename it",
+                               t->name, key);
     snprintf(path, sizeof(path), "tool %.40s, %.40s", t->name, key);
     s = sl_grammar_seq(j->g);
     sl_grammar_add(j->g, s, lit(j, "<parameter="));
@@ -273,10 +296,11 @@ static bool is_required(const json_t *schema, const char *key)
     return false;
 }
 
-static void read_params(struct job *j, struct tool *t, struct params *p)
+static void read_params(struct job *j, struct tool *t, const json_t *schema,
+                        struct params *p)
 {
-    json_t *props = json_object_get(t->schema, "properties"), *v;
-    json_t *need = json_object_get(t->schema, "required");
+    json_t *props = json_object_get(schema, "properties"), *v;
+    json_t *need = json_object_get(schema, "required");
     const char *key;
 
     if (json_object_size(props) > MAX_PARAMS) {
@@ -288,7 +312,7 @@ static void read_params(struct job *j, struct tool *t, struct params *p)
     json_object_foreach(props, key, v)
     {
         p->rule[p->n] = parameter(j, t, key, v);
-        p->required[p->n++] = is_required(t->schema, key);
+        p->required[p->n++] = is_required(schema, key);
     }
     for (size_t i = 0; i < json_array_size(need); i++) {
         const char *s = json_string_value(json_array_get(need, i));
@@ -344,19 +368,66 @@ static uint32_t schema_order(struct job *j, const struct params *p)
 
 /* ---------------------------------------------------------------------- calls */
 
+/* A keyword about all parameters together that has something to say here. */
+static const char *beyond(const json_t *s)
+{
+    static const char *const key[] = {"enum", "const", "patternProperties",
+                                      "propertyNames"};
+    const json_t *lo = json_object_get(s, "minProperties");
+    const json_t *hi = json_object_get(s, "maxProperties");
+
+    for (size_t i = 0; i < SL_COUNTOF(key); i++)
+        if (json_object_get(s, key[i]))
+            return key[i];
+    if (json_object_get(s, SL_JMERGE_NOT))
+        return "not";
+    if (lo && json_number_value(lo) >
+                  (double)json_array_size(json_object_get(s, "required")))
+        return "minProperties";
+    if (hi && json_number_value(hi) <
+                  (double)json_object_size(json_object_get(s, "properties")))
+        return "maxProperties";
+    return NULL;
+}
+
+/* One alternative of what a tool takes; one that is no object cannot be. */
+static void on_object(void *ctx, json_t *s, const char *path)
+{
+    struct value *v = ctx;
+    struct job *j = v->j;
+    const char *type =
+        json_string_value(json_array_get(json_object_get(s, "type"), 0));
+    struct params *p = NULL;
+
+    if (type && strcmp(type, "object") != 0)
+        return;
+    if (beyond(s)) {
+        sl_jtext_refuse(v->tool->j, path, beyond(s),
+                        "of all parameters together is not supported; leave it "
+                        "out");
+        return;
+    }
+    if (sl_mem_alloc(&p, 1, sizeof(*p), "a tool", NULL)) {
+        sl_grammar_fail(j->g, SL_ENOMEM, "no memory for a tool");
+        return;
+    }
+    read_params(j, v->tool, s, p);
+    sl_grammar_add(j->g, v->alt,
+                   p->n <= ANY_ORDER &&
+                           json_array_size(j->c->tools) <= ANY_ORDER_TOOLS
+                       ? any_order(j, p)
+                       : schema_order(j, p));
+    sl_mem_free(p);
+}
+
 static uint32_t arguments(struct job *j, struct tool *t)
 {
-    struct params *p = NULL;
-    uint32_t n;
+    struct value v = {j, t, sl_grammar_alt(j->g)};
+    char path[60];
 
-    if (sl_mem_alloc(&p, 1, sizeof(*p), "a tool", NULL))
-        return sl_grammar_fail(j->g, SL_ENOMEM, "no memory for a tool");
-    read_params(j, t, p);
-    n = p->n <= ANY_ORDER && json_array_size(j->c->tools) <= ANY_ORDER_TOOLS
-            ? any_order(j, p)
-            : schema_order(j, p);
-    sl_mem_free(p);
-    return n;
+    snprintf(path, sizeof(path), "tool %.40s", t->name);
+    sl_jschema_each(t->j, t->schema, path, on_object, &v);
+    return v.alt;
 }
 
 /* Behind "<function=" or {"name": ", up to the end of the call. */
@@ -395,7 +466,7 @@ static bool read_tool(struct job *j, struct tool *t, json_t *item)
     t->name = json_string_value(json_object_get(f, "name"));
     t->schema = json_object_get(f, "parameters");
     t->strict = json_is_true(json_object_get(f, "strict"));
-    if (!t->name || strpbrk(t->name, "<>\n\"\\")) {
+    if (!t->name || !holds_name(t->name) || strpbrk(t->name, "\"\\")) {
         sl_grammar_fail(j->g, SL_EARG,
                         "the name of a tool is '%.100s', which the model's "
                         "markup cannot hold",

@@ -123,7 +123,7 @@ static uint32_t key(struct keys *k, const uint32_t *w, uint32_t n, bool *is_new)
             !memcmp(k->word + k->at[i], w, n * sizeof(*w)))
             return i;
     if (k->n > SL_DFA_MAX_STATES)
-        return 0;
+        return 0; /* not reached: a state with that number has failed before */
     if (k->n_word + n > k->cap_word) {
         uint32_t cap = k->cap_word ? k->cap_word * 2 : 1024;
 
@@ -194,11 +194,9 @@ static uint32_t close_set(struct subset *x)
         return 0;
     qsort(x->list, m, sizeof(*x->list), by_number);
     i = key(&x->keys, x->list, m, &is_new);
-    if (is_new)
-        i = new_state(&x->w, ends);
-    else if (!i)
-        new_state(&x->w, ends); /* says what there is too much of */
-    return i;
+    if (!i)
+        return no_memory(x->w.g);
+    return is_new ? new_state(&x->w, ends) : i;
 }
 
 static uint32_t step(struct subset *x, uint32_t from, uint8_t byte)
@@ -392,7 +390,9 @@ static uint32_t pair(struct product *x, uint32_t i, uint32_t k)
     if (is_dead(x, i, k))
         return 0;
     s = key(&x->keys, w, 2, &is_new);
-    return is_new || !s ? new_state(&x->w, does_end(x, i, k)) : s;
+    if (!s)
+        return no_memory(x->w.g);
+    return is_new ? new_state(&x->w, does_end(x, i, k)) : s;
 }
 
 /* A byte that begins a character counts; above lo only as far as hi does. */

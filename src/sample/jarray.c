@@ -58,17 +58,10 @@ struct unique {
     uint32_t rule[1 << MAX_UNIQUE]; /* by the values that were written */
 };
 
-static bool is_equal(const json_t *a, const json_t *b)
-{
-    return json_is_number(a) && json_is_number(b)
-               ? json_number_value(a) == json_number_value(b)
-               : json_equal(a, b);
-}
-
 static bool add_unique(struct unique *u, const json_t *v)
 {
     for (uint32_t i = 0; i < u->n; i++)
-        if (is_equal(u->value[i], v))
+        if (json_equal(u->value[i], v))
             return true;
     if (u->n == MAX_UNIQUE)
         return false;

@@ -29,8 +29,13 @@ bool sl_jlogic_has(const json_t *s)
 
 static json_t *negate(struct sl_jschema *j, const json_t *s, int depth);
 
+/* One of them; of none nothing. */
 static json_t *any_of(json_t *list)
 {
+    if (json_array_size(list) == 0) {
+        json_decref(list);
+        return json_false();
+    }
     return json_pack("{s:o}", "anyOf", list);
 }
 
@@ -85,10 +90,15 @@ static json_t *lacks_one(const json_t *names)
 {
     json_t *out = json_array();
 
-    for (size_t i = 0; i < json_array_size(names); i++)
-        if (json_is_string(json_array_get(names, i)))
-            json_array_append_new(
-                out, lacks(json_string_value(json_array_get(names, i))));
+    for (size_t i = 0; i < json_array_size(names); i++) {
+        const char *name = json_string_value(json_array_get(names, i));
+
+        if (!name) {
+            json_decref(out);
+            return NULL;
+        }
+        json_array_append_new(out, lacks(name));
+    }
     return any_of(out);
 }
 
@@ -96,8 +106,11 @@ static json_t *lacks_one(const json_t *names)
 static json_t *each_negated(struct sl_jschema *j, const json_t *list,
                             const char *under, int depth)
 {
-    json_t *out = json_array();
+    json_t *out;
 
+    if (json_array_size(list) == 0)
+        return NULL; /* no list of schemas */
+    out = json_array();
     for (size_t i = 0; i < json_array_size(list); i++) {
         json_t *no = negate(j, json_array_get(list, i), depth);
 
@@ -174,10 +187,7 @@ static json_t *negate(struct sl_jschema *j, const json_t *s, int depth)
         }
         json_array_append_new(out, no);
     }
-    if (json_array_size(out) > 0)
-        return any_of(out);
-    json_decref(out);
-    return json_false();
+    return any_of(out);
 }
 
 static json_t *negation(struct sl_jschema *j, const json_t *s, const char *key,

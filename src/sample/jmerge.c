@@ -261,9 +261,7 @@ static bool excludes(const char *key, const json_t *a, const json_t *b)
     bool none;
 
     if (!strcmp(key, "const"))
-        return !json_equal(a, b) &&
-               !(json_is_number(a) && json_is_number(b) &&
-                 json_number_value(a) == json_number_value(b));
+        return !json_equal(a, b);
     if (strcmp(key, "type") != 0)
         return false;
     both = both_types(a, b);
@@ -304,8 +302,6 @@ static json_t *join(struct sl_grammar *g, const char *key, json_t *a, json_t *b)
         if (json_is_number(a) && json_is_number(b) && !strcmp(key, smallest[i]))
             return json_incref(json_number_value(a) < json_number_value(b) ? a
                                                                            : b);
-    if (!strcmp(key, "const"))
-        return json_incref(a); /* 1 and 1.0 */
     if (!strcmp(key, "type"))
         return both_types(a, b);
     if (!strcmp(key, "enum") && json_is_array(a) && json_is_array(b))

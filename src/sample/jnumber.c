@@ -6,6 +6,7 @@
 
 #define MAX_STEP 100    /* of multipleOf without limits: 1500 states; chosen */
 #define MAX_LISTED 2000 /* multiples between two limits; chosen */
+#define MAX_LISTED_VALUE 1e12 /* and far from where doubles lose ones */
 #define MAX_NOT 32      /* numbers that are left out; chosen */
 
 static struct sl_limit limit(struct sl_jschema *j, const json_t *s,
@@ -90,6 +91,13 @@ static uint32_t refuse_multiple(struct sl_jschema *j, const char *path)
         "between them; change it or leave it out");
 }
 
+static bool is_empty(struct sl_limit a, struct sl_limit b)
+{
+    return a.has && b.has &&
+           (b.value < a.value ||
+            (b.value == a.value && (a.excluded || b.excluded)));
+}
+
 static uint32_t multiple_of(struct sl_jschema *j, double m, struct sl_limit lo,
                             struct sl_limit hi, const char *path)
 {
@@ -97,8 +105,11 @@ static uint32_t multiple_of(struct sl_jschema *j, double m, struct sl_limit lo,
 
     if (!step || (double)step != m)
         return refuse_multiple(j, path);
+    if (is_empty(lo, hi))
+        return sl_grammar_alt(j->g);
     if (lo.has && hi.has) {
-        if (lo.value < -1e12 || hi.value > 1e12)
+        /* Since lo <= hi, both lie between: the casts hold. */
+        if (lo.value < -MAX_LISTED_VALUE || hi.value > MAX_LISTED_VALUE)
             return refuse_multiple(j, path);
         first = (int64_t)(lo.value / m) * step - step;
         while ((double)first < lo.value ||
@@ -120,13 +131,6 @@ static uint32_t multiple_of(struct sl_jschema *j, double m, struct sl_limit lo,
                      !lo.has || (lo.value == 0 && !lo.excluded));
 }
 
-static bool is_empty(struct sl_limit a, struct sl_limit b)
-{
-    return a.has && b.has &&
-           (b.value < a.value ||
-            (b.value == a.value && (a.excluded || b.excluded)));
-}
-
 static int by_value(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
@@ -146,10 +150,8 @@ static uint32_t between(struct sl_jschema *j, const json_t * not,
     for (size_t i = 0; i < json_array_size(not ); i++) {
         const json_t *x = json_array_get(not, i);
 
-        if (!json_is_number(x) ||
-            (whole && json_is_real(x) &&
-             json_real_value(x) != (double)(int64_t)json_real_value(x)))
-            continue;
+        if (!json_is_number(x) || (whole && json_is_real(x)))
+            continue; /* whole ones are integers: sl_jschema_open */
         if (n == MAX_NOT)
             return sl_jtext_refuse(j, path, "not",
                                    "of more than 32 numbers is not supported");

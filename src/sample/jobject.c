@@ -523,6 +523,8 @@ static uint32_t members_node(struct sl_jschema *j, struct members *m,
     uint32_t alt, sure = 0;
     bool empty;
 
+    if (m->hi < m->lo)
+        return sl_grammar_alt(g);
     x.has_other = m->others || m->n_kind > 0;
     for (size_t i = 0; i < m->n; i++)
         sure += m->p[i].required;

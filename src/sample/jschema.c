@@ -419,23 +419,22 @@ uint32_t sl_jschema_node(struct sl_jschema *j, json_t *s, const char *path)
     return sl_grammar_call(j->g, part_rule(j, s, path));
 }
 
-static uint32_t values(struct sl_jschema *j, json_t *s, const char *path)
+void sl_jschema_values(struct sl_jschema *j, const json_t *s, const char *path,
+                       sl_jschema_value_fn *fn, void *ctx)
 {
-    json_t *list = json_object_get(s, "enum"),
-           *one = json_object_get(s, "const");
-    uint32_t alt = sl_grammar_alt(j->g);
+    const json_t *list = json_object_get(s, "enum"),
+                 *one = json_object_get(s, "const");
+    size_t n = list ? json_array_size(list) : 1;
 
     if (list && !json_is_array(list))
-        return sl_jtext_refuse(j, path, "enum", "must be an array");
-    for (size_t i = 0; i < json_array_size(list) && !j->g->failed; i++)
-        if (sl_jmerge_allows(j->g, s, json_array_get(list, i), path) &&
-            sl_jstring_allows(j, s, json_array_get(list, i), path))
-            sl_grammar_add(j->g, alt,
-                           sl_jtext_value(j, json_array_get(list, i)));
-    if (!list && sl_jmerge_allows(j->g, s, one, path) &&
-        sl_jstring_allows(j, s, one, path))
-        sl_grammar_add(j->g, alt, sl_jtext_value(j, one));
-    return alt;
+        sl_jtext_refuse(j, path, "enum", "must be an array");
+    for (size_t i = 0; i < n && !j->g->failed; i++) {
+        const json_t *v = list ? json_array_get(list, i) : one;
+
+        if (sl_jmerge_allows(j->g, s, v, path) &&
+            sl_jstring_allows(j, s, v, path))
+            fn(ctx, v, path);
+    }
 }
 
 /* null, or true and false, but what it must not be. */
@@ -497,15 +496,25 @@ struct add {
     uint32_t alt;
 };
 
+static void add_listed(void *ctx, const json_t *v, const char *path)
+{
+    struct add *a = ctx;
+
+    (void)path;
+    sl_grammar_add(a->j->g, a->alt, sl_jtext_value(a->j, v));
+}
+
 static void add_alternative(void *ctx, json_t *s, const char *path)
 {
     struct add *a = ctx;
     struct sl_jschema *j = a->j;
     uint32_t n;
 
-    if (json_object_get(s, "enum") || json_object_get(s, "const"))
-        n = values(j, s, path);
-    else if (n_keywords(s, NULL) == 0 || json_object_get(s, "$ref"))
+    if (json_object_get(s, "enum") || json_object_get(s, "const")) {
+        sl_jschema_values(j, s, path, add_listed, a);
+        return;
+    }
+    if (n_keywords(s, NULL) == 0 || json_object_get(s, "$ref"))
         n = sl_jschema_node(j, s, path);
     else
         n = typed(j, s, path);
@@ -524,6 +533,41 @@ void sl_jschema_finish(struct sl_jschema *j)
     }
 }
 
+/* What stands for v when it is a real of a whole value; NULL: itself. */
+static json_t *as_integer(const json_t *v)
+{
+    double x = json_real_value(v);
+
+    /* From 2^53 on doubles leave out integers, and none equals them anyway. */
+    if (!json_is_real(v) || !(x > -0x1p53 && x < 0x1p53) ||
+        x != (double)(int64_t)x)
+        return NULL;
+    return json_integer((json_int_t)x);
+}
+
+/* 1.0 is 1 in a schema. As deep as it is, which the parser limits. */
+static void write_whole(json_t *v)
+{
+    json_t *x, *n;
+    size_t i;
+
+    for (void *it = json_object_iter(v); it;
+         it = json_object_iter_next(v, it)) {
+        x = json_object_iter_value(it);
+        write_whole(x);
+        n = as_integer(x);
+        if (n)
+            json_object_iter_set_new(v, it, n);
+    }
+    json_array_foreach(v, i, x)
+    {
+        write_whole(x);
+        n = as_integer(x);
+        if (n)
+            json_array_set_new(v, i, n);
+    }
+}
+
 int sl_jschema_open(struct sl_jschema **out, struct sl_grammar *g, json_t *root,
                     struct sl_err *err)
 {
@@ -532,6 +576,7 @@ int sl_jschema_open(struct sl_jschema **out, struct sl_grammar *g, json_t *root,
 
     if (rc)
         return rc;
+    write_whole(root);
     j->g = g;
     j->root = root;
     j->node = sl_jschema_node;

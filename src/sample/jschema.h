@@ -32,7 +32,8 @@
 struct sl_jschema;
 
 /* Rules for schemas within one document; `root` is borrowed until close, `g`
- * as well, and keeps every failure. */
+ * as well, and keeps every failure. Reals of whole values become integers in
+ * `root`, so that numbers of one value are equal wherever they are compared. */
 int sl_jschema_open(struct sl_jschema **out, struct sl_grammar *g, json_t *root,
                     struct sl_err *err);
 void sl_jschema_close(struct sl_jschema **j);
@@ -49,6 +50,13 @@ uint32_t sl_jschema_node(struct sl_jschema *j, json_t *schema,
 typedef void sl_jschema_fn(void *ctx, json_t *schema, const char *path);
 void sl_jschema_each(struct sl_jschema *j, json_t *schema, const char *path,
                      sl_jschema_fn *fn, void *ctx);
+
+/* The values of the `enum`, or the `const`, that the schema's other keywords
+ * allow. */
+typedef void sl_jschema_value_fn(void *ctx, const json_t *value,
+                                 const char *path);
+void sl_jschema_values(struct sl_jschema *j, const json_t *schema,
+                       const char *path, sl_jschema_value_fn *fn, void *ctx);
 
 /* The characters of a string of `schema`, as the answer writes them. */
 uint32_t sl_jschema_string(struct sl_jschema *j, json_t *schema,

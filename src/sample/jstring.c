@@ -161,15 +161,37 @@ bool sl_jstring_language(struct sl_jschema *j, struct sl_dfa *out,
     return read_says(j, &x, s, path) && language(j, out, &x);
 }
 
-/* Two things or more at once. */
+/* Texts that hold what could be taken for markup of calls (calls.c). */
+static bool markup(struct sl_jschema *j, struct sl_dfa *out)
+{
+    static const char tag[] = "<[\\t\\n\\r ]*(/[\\t\\n\\r ]*)?"
+                              "(parameter|function|tool_call)"
+                              "[\\t\\n\\r ]*[=>]";
+
+    return sl_dfa_regex(out, j->g, tag, sizeof(tag) - 1, SL_REGEX_FIND);
+}
+
+bool sl_jstring_is_raw(struct sl_jschema *j, const json_t *value)
+{
+    const char *s = json_string_value(value);
+    struct sl_dfa d;
+    bool is = true;
+
+    if (strchr(s, '<') && markup(j, &d)) {
+        is = !sl_dfa_has(&d, s, strlen(s));
+        sl_dfa_close(&d);
+    }
+    return is;
+}
+
+/* All that it says; outside of JSON without markup. */
 static uint32_t joined(struct sl_jschema *j, const struct says *x, bool json)
 {
-    static const char raw[] = "[ -;=-\\u{10ffff}]*"; /* no markup */
-    struct sl_dfa d;
+    struct sl_dfa d, tags;
     uint32_t n = 0;
 
-    if (language(j, &d, x) && !json)
-        narrow_by(j, &d, raw, sizeof(raw) - 1, SL_REGEX_WHOLE);
+    if (language(j, &d, x) && !json && markup(j, &tags))
+        narrow(j, &d, &tags, SL_DFA_AND_NOT);
     if (!j->g->failed)
         n = sl_dfa_node(j->g, &d, json ? SL_REGEX_JSON : SL_REGEX_RAW);
     sl_dfa_close(&d);
@@ -181,7 +203,6 @@ uint32_t sl_jstring_node(struct sl_jschema *j, const json_t *s,
 {
     static const struct sl_range raw[] = {{0x20, '<' - 1},
                                           {'<' + 1, SL_GRAMMAR_MAX_CODE}};
-    enum sl_regex_write how = json ? SL_REGEX_JSON : SL_REGEX_RAW;
     struct says x;
     uint32_t n;
 
@@ -189,14 +210,15 @@ uint32_t sl_jstring_node(struct sl_jschema *j, const json_t *s,
         return 0;
     if (x.hi < x.lo)
         return sl_grammar_alt(j->g);
-    if (x.n > 1 || x.patterns || x.not )
+    if (x.n > 1 || x.patterns || x.not || (!json && x.pattern))
         return joined(j, &x, json);
     if (x.pattern)
         return sl_regex_node(j->g, json_string_value(x.pattern),
-                             json_string_length(x.pattern), SL_REGEX_FIND, how);
-    if (x.format)
+                             json_string_length(x.pattern), SL_REGEX_FIND,
+                             SL_REGEX_JSON);
+    if (x.format) /* none has markup in it */
         return sl_regex_node(j->g, x.format, strlen(x.format), SL_REGEX_WHOLE,
-                             how);
+                             json ? SL_REGEX_JSON : SL_REGEX_RAW);
     n = json ? sl_jtext_character(j) : sl_grammar_set(j->g, raw, 2);
     return sl_grammar_repeat(j->g, n, x.lo, x.hi);
 }

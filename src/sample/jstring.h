@@ -9,7 +9,7 @@
 #include "sample/jtext.h"
 
 /* The characters of a string of `schema`, as the answer writes them: with
- * `json` as inside of quotes, else as they are. */
+ * `json` as inside of quotes, else as they are, and without markup. */
 uint32_t sl_jstring_node(struct sl_jschema *j, const json_t *schema,
                          const char *path, bool json);
 
@@ -20,5 +20,9 @@ bool sl_jstring_language(struct sl_jschema *j, struct sl_dfa *out,
 /* Do pattern and format allow the value? */
 bool sl_jstring_allows(struct sl_jschema *j, const json_t *schema,
                        const json_t *value, const char *path);
+
+/* May the value, a string, stand as it is in a call, or would a part of it be
+ * taken for markup? */
+bool sl_jstring_is_raw(struct sl_jschema *j, const json_t *value);
 
 #endif

@@ -257,16 +257,35 @@ static char *dump(const json_t *v)
     return json_dumps(v, JSON_COMPACT | JSON_ENCODE_ANY);
 }
 
-uint32_t sl_jtext_value(struct sl_jschema *j, const json_t *v)
+static uint32_t value(struct sl_jschema *j, const json_t *v, bool escape_less)
 {
     char *s = dump(v);
-    uint32_t n;
+    uint32_t n = sl_grammar_seq(j->g);
 
     if (!s)
         return sl_grammar_fail(j->g, SL_ENOMEM, "no memory for a schema");
-    n = sl_jtext_lit(j, s);
+    for (const char *p = s; *p;) {
+        size_t k = escape_less ? strcspn(p, "<") : strlen(p);
+
+        sl_grammar_add(j->g, n, sl_grammar_bytes(j->g, p, k));
+        p += k;
+        if (*p == '<') {
+            sl_grammar_add(j->g, n, sl_jtext_lit(j, "\\u003c"));
+            p++;
+        }
+    }
     free(s); /* jansson's own */
     return n;
+}
+
+uint32_t sl_jtext_value(struct sl_jschema *j, const json_t *v)
+{
+    return value(j, v, false);
+}
+
+uint32_t sl_jtext_markup_value(struct sl_jschema *j, const json_t *v)
+{
+    return value(j, v, true);
 }
 
 /* A keyword that counts; `none` without it. */

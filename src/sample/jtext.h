@@ -80,4 +80,7 @@ uint32_t sl_jtext_call(struct sl_jschema *j, enum sl_jtext which);
 /* The value itself. */
 uint32_t sl_jtext_value(struct sl_jschema *j, const json_t *v);
 
+/* The same for a place where "<" could begin markup: it is escaped. */
+uint32_t sl_jtext_markup_value(struct sl_jschema *j, const json_t *v);
+
 #endif

@@ -10,8 +10,11 @@
  */
 #include "sample/number_range.h"
 
+#include "base/num.h"
+
 #define DIGITS SL_NUMBER_DIGITS
 #define LARGEST 999999999999999u /* of DIGITS digits */
+#define ONE (LARGEST + 1)
 
 /* A limit that is not negative: whole.frac */
 struct decimal {
@@ -233,28 +236,61 @@ static uint32_t positive(struct sl_grammar *g, const struct decimal *lo,
     return alt;
 }
 
-/* |x| in decimal; false when that takes too many digits. */
-static bool decimal(struct decimal *d, struct sl_limit x)
+/* "12.50" -> whole 12, frac "5" */
+static void read_decimal(struct decimal *d, const char *text)
 {
+    size_t n;
+
+    d->whole = 0;
+    while (*text >= '0' && *text <= '9')
+        d->whole = d->whole * 10 + (uint64_t)(*text++ - '0');
+    snprintf(d->frac, sizeof(d->frac), "%s", *text ? text + 1 : "");
+    for (n = strlen(d->frac); n > 0 && d->frac[n - 1] == '0';)
+        d->frac[--n] = 0;
+}
+
+/* The text of a number with DIGITS behind the point, its last digit changed. */
+static void nudge(char *text, size_t cap, bool up)
+{
+    uint64_t n = 0;
+
+    for (const char *c = text; *c; c++)
+        if (*c != '.')
+            n = n * 10 + (uint64_t)(*c - '0');
+    n = up ? n + 1 : n - 1;
+    snprintf(text, cap, "%llu.%0*llu", (unsigned long long)(n / ONE), DIGITS,
+             (unsigned long long)(n % ONE));
+}
+
+/* |x| in as few digits as tell it from other doubles. Where these are more than
+ * DIGITS behind the point it is rounded, up or down, and then reached by no
+ * number. False when it is too large. */
+static bool decimal(struct decimal *d, struct sl_limit x, bool up)
+{
+    double v = x.value < 0 ? -x.value : x.value, back = 0;
+    bool same = false;
     char text[64];
-    size_t n, k = 0;
-    double v = x.value < 0 ? -x.value : x.value;
 
     *d = (struct decimal){.none = !x.has, .excluded = x.excluded};
     if (!x.has)
         return true;
     if (!(v <= (double)LARGEST))
         return false;
-    n = (size_t)snprintf(text, sizeof(text), "%.*f", DIGITS, v);
-    while (k < n && text[k] >= '0' && text[k] <= '9')
-        d->whole = d->whole * 10 + (uint64_t)(text[k++] - '0');
-    /* More digits than a double holds are noise of its conversion. */
-    n = sl_min(n, k + 1 + (k < DIGITS ? DIGITS - k : 0));
-    while (n > k + 1 && text[n - 1] == '0')
-        n--;
-    if (n > k + 1)
-        memcpy(d->frac, text + k + 1, n - k - 1);
-    return v == 0 || d->whole || d->frac[0];
+    for (int p = 0; p <= DIGITS && !same; p++) {
+        snprintf(text, sizeof(text), "%.*f", p, v);
+        same = !sl_num_f64(&back, text, strlen(text), 0, (double)LARGEST, "",
+                           NULL) &&
+               back == v;
+    }
+    if (!same) {
+        /* 17 digits tell any double, so this one is below 100: the nudge has
+         * room. */
+        d->excluded = false;
+        if (up ? back < v : back > v)
+            nudge(text, sizeof(text), up);
+    }
+    read_decimal(d, text);
+    return true;
 }
 
 uint32_t sl_number_range(struct sl_grammar *g, struct sl_limit lo,
@@ -262,12 +298,15 @@ uint32_t sl_number_range(struct sl_grammar *g, struct sl_limit lo,
 {
     uint32_t alt = sl_grammar_alt(g);
     struct decimal a, b, zero = {.excluded = true};
+    bool fits;
 
-    if (!decimal(&a, lo) || !decimal(&b, hi))
+    /* Inwards: the magnitude of a low limit up, but of one below zero down. */
+    fits = decimal(&a, lo, lo.value >= 0);
+    if (!fits || !decimal(&b, hi, hi.value < 0))
         return sl_grammar_fail(g, SL_EARG,
                                "a limit of a number is %g, and those with up "
                                "to %d digits are supported",
-                               lo.has ? lo.value : hi.value, DIGITS);
+                               fits ? hi.value : lo.value, DIGITS);
     if (!hi.has || hi.value >= 0) {
         struct decimal from = a;
 

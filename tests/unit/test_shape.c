@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "sample/automaton.h"
 #include "sample/calls.h"
+#include "sample/dfa.h"
 #include "sample/gbnf.h"
 #include "sample/jschema.h"
 #include "sample/regex.h"
@@ -445,6 +446,79 @@ static void members_and_items(void **state)
     RUN_QUOTED(t);
 }
 
+/* No text breaks what its schema says beside it. */
+static void numbers_and_contradictions(void **state)
+{
+    static const struct table t[] = {
+        /* Limits of more digits than are written: rounded inwards. */
+        {SCHEMA,
+         "{'type':'number','minimum':0.12345678901234567,'maximum':1}",
+         {"+0.123456789012346", "/0.12345678901234", "-0.123456789012345",
+          "+0.2", "+1"}},
+        {SCHEMA,
+         "{'type':'number','maximum':0.12345678901234567,'minimum':0}",
+         {"+0.123456789012345", "-0.123456789012346", "+0", "+0.1"}},
+        {SCHEMA,
+         "{'type':'number','minimum':-0.12345678901234567,'maximum':0}",
+         {"+-0.123456789012345", "--0.123456789012346", "+0"}},
+        {SCHEMA,
+         "{'type':'number','maximum':-0.12345678901234567}",
+         {"+-0.123456789012346", "--0.123456789012345 ", "+-1", "-0"}},
+        {SCHEMA,
+         "{'type':'number','exclusiveMinimum':0.1,'maximum':0.3}",
+         {"+0.100000000000001", "+0.3", "/0.10", "-0.300000000000001"}},
+        {SCHEMA,
+         "{'type':'number','minimum':1e-20,'maximum':1}",
+         {"+0.000000000000001", "/0", "/0.000", "+1"}},
+        {SCHEMA,
+         "{'type':'number','minimum':123456789012345.67}",
+         {"+123456789012345.67", "-123456789012345.66", "+123456789012346"}},
+        /* Numbers of one value are one number. */
+        {SCHEMA, "{'enum':[1.0,2],'not':{'const':1}}", {"+2", "-1"}},
+        {SCHEMA, "{'enum':[1,2],'not':{'const':1.0}}", {"+2", "-1"}},
+        {SCHEMA, "{'enum':[[1.0],2],'not':{'enum':[[1]]}}", {"+2", "-["}},
+        {SCHEMA, "{'enum':[1.0,'x'],'type':'integer'}", {"+1", "-'"}},
+        {SCHEMA,
+         "{'allOf':[{'enum':[1.0,2]},{'enum':[1,3]}]}",
+         {"+1", "-2", "-3"}},
+        {SCHEMA,
+         "{'allOf':[{'const':{'a':[2.0]}},{'const':{'a':[2]}}]}",
+         {"+{'a':[2]}"}},
+        {SCHEMA,
+         "{'type':'array','items':{'enum':[[1],[1.0]]},'uniqueItems':true}",
+         {"+[[1]]", "-[[1],"}},
+        /* 1e300 is whole, and no integer of C. */
+        {SCHEMA,
+         "{'anyOf':[{'type':'integer','not':{'const':1e300}},{'const':1}]}",
+         {"+1"}},
+        /* The empty list breaks nothing, so all but nothing breaks it. */
+        {SCHEMA,
+         "{'anyOf':[{'not':{'required':[]}},{'const':1}]}",
+         {"+1", "-{"}},
+    };
+    static const char *const none[] = {
+        "{\"type\":\"integer\",\"multipleOf\":7,\"minimum\":1e300,\"maximum\":5}",
+        "{\"type\":\"integer\",\"multipleOf\":7,\"minimum\":1e19,\"maximum\":5}",
+        "{\"type\":\"number\",\"multipleOf\":7,\"minimum\":5,\"maximum\":-1e300}",
+        "{\"type\":\"integer\",\"multipleOf\":7,\"minimum\":8,\"maximum\":8}",
+        "{\"required\":[\"a\"],\"minProperties\":2,\"maxProperties\":1,"
+        "\"additionalProperties\":true}",
+        "{\"properties\":{\"a\":{},\"b\":{}},\"minProperties\":2,"
+        "\"maxProperties\":1}",
+    };
+
+    (void)state;
+    RUN_QUOTED(t);
+    for (size_t i = 0; i < SL_COUNTOF(none); i++) {
+        struct sl_shape *s = NULL;
+        struct sl_err err = {0};
+
+        assert_int_equal(open_shape(&s, SCHEMA, none[i], &err), SL_EARG);
+        if (!strstr(err.msg, "finite"))
+            fail_msg("%s: %s", none[i], err.msg);
+    }
+}
+
 /* Each of these is refused, with a message that holds the words. */
 static void refusals(void **state)
 {
@@ -453,7 +527,8 @@ static void refusals(void **state)
         const char *source, *words;
     } t[] = {
         {GBNF, "root ::= root \"a\" | \"b\"", "'root' calls itself before"},
-        {GBNF, "root ::= a\na ::= b? c\nb ::= \"x\"\nc ::= a", "left recursion"},
+        {GBNF, "root ::= a\na ::= b? c\nb ::= \"x\"\nc ::= a",
+         "left recursion"},
         {GBNF, "root ::= x", "does not define"},
         {GBNF, "a ::= \"b\"", "no rule 'root'"},
         {GBNF, "root ::= \"a\" root", "finite"},
@@ -480,7 +555,8 @@ static void refusals(void **state)
         {WHOLE, "[b-a]", "rises"},
         {WHOLE, "(((((x{1000}){1000}){1000}){1000}){1000})", "states"},
         {SCHEMA, "{\"not\":{}}", "finite"},
-        {SCHEMA, "{\"not\":{\"pattern\":\"a\"}}", "$: 'not' is supported where"},
+        {SCHEMA, "{\"not\":{\"pattern\":\"a\"}}",
+         "$: 'not' is supported where"},
         {SCHEMA, "{\"unevaluatedItems\":false}",
          "$: 'unevaluatedItems' is not supported"},
         {SCHEMA, "{\"minProperties\":2}", "'minProperties' asks for several"},
@@ -503,20 +579,35 @@ static void refusals(void **state)
         {SCHEMA, "{\"$ref\":\"#\"}", "calls itself"},
         {SCHEMA, "{\"allOf\":[{\"$ref\":\"#\"}]}", "refers to itself"},
         {SCHEMA, "false", "finite"},
-        {SCHEMA, "{\"type\":\"object\",\"properties\":{\"a\":{\"$ref\":\"#\"}},"
-                 "\"required\":[\"a\"]}",
+        {SCHEMA,
+         "{\"type\":\"object\",\"properties\":{\"a\":{\"$ref\":\"#\"}},"
+         "\"required\":[\"a\"]}",
          "finite"},
-        {SCHEMA, "{\"type\":\"integer\",\"minimum\":2,\"maximum\":1}", "finite"},
+        {SCHEMA, "{\"type\":\"integer\",\"minimum\":2,\"maximum\":1}",
+         "finite"},
         {SCHEMA, "{\"type\":\"string\",\"maxLength\":99999}", "'maxLength'"},
         {SCHEMA, "{\"type\":\"string\",\"format\":\"idn-email\"}", "'format'"},
         {SCHEMA, "{\"type\":\"number\",\"minimum\":1e30}", "digits"},
         {SCHEMA, "{\"type\":\"string\",\"maxLength\":1e300}", "above 16384"},
         {SCHEMA, "{\"type\":\"string\",\"minLength\":1.5}", "whole number"},
         {SCHEMA, "[1]", "no object and no boolean"},
+        {SCHEMA, "{\"not\":{\"anyOf\":{}}}", "'not' is supported where"},
+        {SCHEMA, "{\"not\":{\"oneOf\":[]}}", "'not' is supported where"},
+        {SCHEMA, "{\"not\":{\"allOf\":1}}", "'not' is supported where"},
+        {SCHEMA, "{\"not\":{\"required\":[1]}}", "'not' is supported where"},
+        {SCHEMA,
+         "{\"type\":\"integer\",\"multipleOf\":7,\"minimum\":1e300,"
+         "\"maximum\":2e300}",
+         "'multipleOf'"},
+        {SCHEMA,
+         "{\"type\":\"integer\",\"multipleOf\":7,\"minimum\":-2e300,"
+         "\"maximum\":-1e300}",
+         "'multipleOf'"},
         {SCHEMA, "{\"enum\":[\"a\"],\"pattern\":\"b\"}", "finite"},
         {SCHEMA, "{\"type\":\"string\",\"pattern\":\"^a$\",\"minLength\":2}",
          "finite"},
-        {SCHEMA, "{\"allOf\":[{\"prefixItems\":[{}]}],\"items\":{\"minimum\":5}}",
+        {SCHEMA,
+         "{\"allOf\":[{\"prefixItems\":[{}]}],\"items\":{\"minimum\":5}}",
          "'items'"},
     };
 
@@ -987,6 +1078,131 @@ static void calls(void **state)
                                  "+" IN("f>\nanything"), NULL});
 }
 
+/* Rules for calls of the one tool f, whose parameters are `schema`, written
+ * with ' for ". */
+static int open_call(struct sl_shape **out, const char *schema,
+                     struct sl_err *err)
+{
+    struct sl_calls o = {.must = true, .open = -1, .close = -1};
+    struct sl_grammar g;
+    char text[1000];
+    json_t *s;
+    int rc;
+
+    snprintf(text, sizeof(text), "%s", schema);
+    for (char *c = text; *c; c++)
+        if (*c == '\'')
+            *c = '"';
+    s = json_loads(text, 0, NULL);
+    assert_non_null(s);
+    o.tools = json_pack("[{s:s,s:o}]", "name", "f", "parameters", s);
+    sl_grammar_init(&g);
+    sl_calls_read(&g, sl_grammar_rule(&g, "root", 4), &o);
+    rc = sl_shape_open(out, &g, trie, err);
+    sl_grammar_deinit(&g);
+    json_decref(o.tools);
+    return rc;
+}
+
+/* One parameter p that is required. */
+static struct sl_shape *call_with(const char *param)
+{
+    struct sl_shape *s = NULL;
+    struct sl_err err = {0};
+    char text[900];
+
+    snprintf(text, sizeof(text),
+             "{'type':'object','required':['p'],'properties':{'p':%s}}", param);
+    if (open_call(&s, text, &err))
+        fail_msg("%s: %s", param, err.msg);
+    return s;
+}
+
+#define P(v) IN("f>\n" ARG("p", v))
+
+/* What stands beside a list of values counts, as it does outside of calls. */
+static void calls_by_schema(void **state)
+{
+    static const struct {
+        const char *schema, *line[8];
+    } t[] = {
+        {"{'enum':['no','xx'],'not':{'const':'no'}}",
+         {"+" P("xx"), "-" P("no")}},
+        {"{'enum':['no','xxxx'],'minLength':3}", {"+" P("xxxx"), "-" P("no")}},
+        {"{'type':'integer','enum':['no',3]}", {"+" P("3"), "-" P("no")}},
+        {"{'allOf':[{'enum':[1,2,3]},{'minimum':3}]}",
+         {"+" P("3"), "-" P("1"), "-" P("2")}},
+        {"{'enum':['ab','b'],'pattern':'^a'}", {"+" P("ab"), "-" P("b")}},
+        {"{'enum':['a','b'],'const':'b'}", {"+" P("b"), "-" P("a")}},
+        {"{'type':'string','not':{'const':'no'}}",
+         {"+" P("n"), "+" P("nope\n"), "+" P("a<b"), "-" P("no"),
+          "-" P("</parameter>x")}},
+        {"{'type':'string','pattern':'^<'}",
+         {"+" P("<b>x</b>"), "-" P("b"), "-" P("</parameter>x"),
+          "-" P("<b> < / tool_call >")}},
+        {"{'const':['<a']}", {"+" P("[\"\\u003ca\"]"), "-" P("[\"<a\"]")}},
+        {"{'enum':['<b>',0.1]}", {"+" P("<b>"), "+" P("0.1")}},
+    };
+    static const char *const whole[][6] = {
+        {"{'$ref':'#/$defs/a','$defs':{'a':{'type':'object','properties':{'p':"
+         "{'type':'null'}},'required':['p']}}}",
+         "+" P("null"), "-" IN("f>\n")},
+        {"{'anyOf':[{'properties':{'p':{'const':1}},'required':['p']},"
+         "{'properties':{'q':{'const':2}},'required':['q']}]}",
+         "+" P("1"), "+" IN("f>\n" ARG("q", "2")), "-" IN("f>\n"),
+         "-" IN("f>\n" ARG("p", "1") ARG("q", "2"))},
+        {"{'properties':{'p':{},'q':{}},'dependentRequired':{'q':['p']}}",
+         "+" P("x"), "+" IN("f>\n"), "-" IN("f>\n" ARG("q", "2"))},
+        {"{'properties':{'p':{}},'required':['p'],'minProperties':1,"
+         "'maxProperties':3}",
+         "+" P("x"), "-" IN("f>\n")},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < SL_COUNTOF(t); i++)
+        check_calls(call_with(t[i].schema), t[i].line);
+    for (size_t i = 0; i < SL_COUNTOF(whole); i++) {
+        struct sl_shape *s = NULL;
+        struct sl_err err = {0};
+
+        if (open_call(&s, whole[i][0], &err))
+            fail_msg("%s: %s", whole[i][0], err.msg);
+        check_calls(s, whole[i] + 1);
+    }
+}
+
+/* What the markup cannot hold. */
+static void calls_refused(void **state)
+{
+    static const struct {
+        const char *schema, *words;
+    } t[] = {
+        {"{'properties':{'p':{'enum':['a</parameter>b']}}}",
+         "'a</parameter>b'"},
+        {"{'properties':{'p':{'const':'< function =x'}}}", "holds a tag"},
+        {"{'properties':{'a>b':{}}}", "'a>b', whose name"},
+        {"{'properties':{'a<b':{}}}", "whose name"},
+        {"{'properties':{'a\\nb':{}}}", "whose name"},
+        {"{'properties':{' a':{}}}", "whose name"},
+        {"{'properties':{'':{}}}", "whose name"},
+        {"{'properties':{'a':{},'b':{}},'maxProperties':1}", "'maxProperties'"},
+        {"{'properties':{'a':{},'b':{}},'minProperties':1}", "'minProperties'"},
+        {"{'properties':{'a':{}},'propertyNames':{'pattern':'b'}}",
+         "'propertyNames'"},
+        {"{'properties':{'a':{'enum':1}}}", "'enum' must"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < SL_COUNTOF(t); i++) {
+        struct sl_shape *s = NULL;
+        struct sl_err err = {0};
+        int rc = open_call(&s, t[i].schema, &err);
+
+        if ((rc != SL_EARG && rc != SL_EUNSUP) || !strstr(err.msg, t[i].words))
+            fail_msg("%s: %d '%s'", t[i].schema, rc, err.msg);
+    }
+}
+
 /* A token that has no bytes, between others. */
 static void tokens(void **state)
 {
@@ -1101,6 +1317,36 @@ static void no_memory(void **state)
     }
 }
 
+/* None of them fails unseen: a pattern without one of its states is another
+ * one. */
+static void no_memory_for_patterns(void **state)
+{
+    static const char *const one[] = {"^(ab|c){2,5}$", "^[^x]*$"};
+    uint64_t n = 0, all = UINT64_MAX;
+
+    (void)state;
+    for (; n <= all; n++) {
+        struct sl_dfa a = {0}, b = {0}, both = {0};
+        struct sl_grammar g;
+        uint64_t before = sl_mem_count();
+
+        sl_grammar_init(&g);
+        sl_mem_fail_nth(n);
+        if (sl_dfa_regex(&a, &g, one[0], strlen(one[0]), SL_REGEX_FIND) &&
+            sl_dfa_regex(&b, &g, one[1], strlen(one[1]), SL_REGEX_FIND))
+            (void)sl_dfa_join(&both, &g, &a, &b, SL_DFA_AND);
+        sl_mem_fail_nth(0);
+        if (n == 0)
+            all = sl_mem_count() - before; /* none failed */
+        assert_int_equal(g.failed, n ? SL_ENOMEM : 0);
+        sl_dfa_close(&a);
+        sl_dfa_close(&b);
+        sl_dfa_close(&both);
+        sl_grammar_deinit(&g);
+    }
+    assert_true(n > 20);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1109,6 +1355,7 @@ int main(void)
         cmocka_unit_test(schemas),
         cmocka_unit_test(schemas_joined),
         cmocka_unit_test(members_and_items),
+        cmocka_unit_test(numbers_and_contradictions),
         cmocka_unit_test(refusals),
         cmocka_unit_test(long_reading),
         cmocka_unit_test(hostile),
@@ -1120,10 +1367,13 @@ int main(void)
         cmocka_unit_test(masks),
         cmocka_unit_test(depth_has_no_dead_end),
         cmocka_unit_test(calls),
+        cmocka_unit_test(calls_by_schema),
+        cmocka_unit_test(calls_refused),
         cmocka_unit_test(tokens),
         cmocka_unit_test(many_matchers),
         cmocka_unit_test(looking_ahead),
         cmocka_unit_test(no_memory),
+        cmocka_unit_test(no_memory_for_patterns),
     };
 
     return cmocka_run_group_tests(tests, make_trie, end_trie);
