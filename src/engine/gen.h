@@ -90,6 +90,7 @@ struct sl_gen {
     uint32_t n_asked;   /* times that its prompt was to be loaded */
     uint32_t n_disk;    /* tokens of it that the disk has; 0: not known */
     struct sl_seq *seq; /* RUNNING: its n_tok first tokens went through */
+    enum sl_finish why; /* it ends, once that is published */
     struct sl_history *hist;
     struct sl_detok detok;
     struct sl_stop stopper;

@@ -3,7 +3,9 @@
  * Compiling happens in the thread that submits; the newest shapes are kept by
  * their text, since agents send the same tools with every request, and several
  * choices of one request share theirs. What a shape learns about masks is kept
- * with it and belongs to the engine thread (sample/shape.h).
+ * with it and belongs to the engine thread (sample/shape.h). A shape may take
+ * 58 MB, so what is kept is bounded in bytes, too: looked at with each request,
+ * since shapes grow while they are used.
  *
  * Reasoning comes first and is free, but for its end: an answer that ends
  * inside of its reasoning would have no shape. Its end tag is found in the
@@ -21,6 +23,7 @@
 #include "sample/regex.h"
 
 #define KEPT 16 /* shapes; chosen: tools of some agents at once */
+#define KEPT_BYTES ((size_t)256 << 20) /* of them together; chosen */
 #define MAX_TEXT SL_JSCHEMA_MAX_TEXT
 #define MAX_CHOICES 10000
 
@@ -41,6 +44,7 @@ struct sl_shapes {
     int32_t call_open, call_close; /* -1: no such token */
     struct sl_mutex mu;
     struct kept kept[KEPT]; /* guarded by mu */
+    size_t max_bytes;       /* guarded by mu */
     uint64_t clock;         /* guarded by mu */
 };
 
@@ -88,6 +92,7 @@ int sl_shapes_open(struct sl_shapes **out, const struct sl_tokenizer *tok,
     if (rc)
         return rc;
     sl_mutex_init(&s->mu, SL_RANK_SHAPE);
+    s->max_bytes = KEPT_BYTES;
     s->call_open = find_tag(tok, call_open);
     s->call_close = find_tag(tok, call_close);
     rc = open_trie(s, tok, n_vocab, err);
@@ -246,6 +251,50 @@ static int compile(struct sl_shape **out, const struct sl_shapes *s,
 
 /* ------------------------------------------------------------------ keeping */
 
+/* mu is held: what was used last stays, of the others the oldest go while all
+ * are too large together. */
+static void shrink(struct sl_shapes *s)
+{
+    for (;;) {
+        struct kept *oldest = NULL;
+        size_t all = 0;
+
+        for (int i = 0; i < KEPT; i++) {
+            struct kept *k = &s->kept[i];
+
+            if (!k->shape)
+                continue;
+            all += sl_shape_bytes(k->shape) + k->len;
+            if (k->used < s->clock && (!oldest || k->used < oldest->used))
+                oldest = k;
+        }
+        if (all <= s->max_bytes || !oldest)
+            return;
+        sl_shape_close(&oldest->shape);
+        sl_mem_free(oldest->text);
+        *oldest = (struct kept){.text = NULL};
+    }
+}
+
+void sl_shapes_limit(struct sl_shapes *s, size_t max_bytes)
+{
+    sl_lock(&s->mu);
+    s->max_bytes = max_bytes;
+    shrink(s);
+    sl_unlock(&s->mu);
+}
+
+uint32_t sl_shapes_n_kept(struct sl_shapes *s)
+{
+    uint32_t n = 0;
+
+    sl_lock(&s->mu);
+    for (int i = 0; i < KEPT; i++)
+        n += s->kept[i].shape != NULL;
+    sl_unlock(&s->mu);
+    return n;
+}
+
 static struct sl_shape *find(struct sl_shapes *s, const struct sl_gen_opts *o)
 {
     for (int i = 0; i < KEPT; i++) {
@@ -256,6 +305,7 @@ static struct sl_shape *find(struct sl_shapes *s, const struct sl_gen_opts *o)
             memcmp(k->text, o->shape_text, k->len) != 0)
             continue;
         k->used = ++s->clock;
+        shrink(s);
         return sl_shape_acquire(k->shape);
     }
     return NULL;
@@ -278,6 +328,7 @@ static void keep(struct sl_shapes *s, const struct sl_gen_opts *o, char *text,
                        .len = o->n_shape_text,
                        .shape = sl_shape_acquire(shape),
                        .used = ++s->clock};
+    shrink(s);
     sl_unlock(&s->mu);
     sl_shape_close(&old.shape);
     sl_mem_free(old.text);

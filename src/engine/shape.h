@@ -19,6 +19,11 @@ int sl_shapes_open(struct sl_shapes **out, const struct sl_tokenizer *tok,
                    uint32_t n_vocab, struct sl_err *err);
 void sl_shapes_close(struct sl_shapes **s);
 
+/* For tests: bytes that the kept ones may take together, and how many there
+ * are. The newest is always kept. */
+void sl_shapes_limit(struct sl_shapes *s, size_t max_bytes);
+uint32_t sl_shapes_n_kept(struct sl_shapes *s);
+
 /* ---- of an answer ---- */
 
 struct sl_shaping {

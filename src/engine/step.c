@@ -138,10 +138,29 @@ static void drop(struct sl_engine *e, uint32_t i)
     memmove(e->run + i, e->run + i + 1, (e->n_run - i) * sizeof(*e->run));
 }
 
+/* Its pages and its state are free at once; whom it belongs to hears of it when
+ * end_all has told that they are. */
+static void put_away(struct sl_gen_list *ended, struct sl_gen *g,
+                     enum sl_finish why)
+{
+    sl_seq_close(&g->seq);
+    g->why = why;
+    sl_gen_list_push(ended, g);
+}
+
+/* Publish first: nobody who has an answer finds it among those that run. */
+static void end_all(struct sl_engine *e, struct sl_gen_list *ended,
+                    const struct sl_err *err)
+{
+    sl_engine_publish(e);
+    for (struct sl_gen *g; (g = sl_gen_list_pop(ended)) != NULL;)
+        sl_gen_end(g, g->why, g->why == SL_FINISH_ERROR ? err : NULL);
+}
+
 /* Wherever in the queue they are: nobody waits for what nobody wants. */
 static void drop_cancelled(struct sl_engine *e)
 {
-    struct sl_gen_list stay = {0};
+    struct sl_gen_list stay = {0}, ended = {0};
 
     for (struct sl_gen *g; (g = sl_gen_list_pop(&e->waiting)) != NULL;) {
         if (!is_cancelled(g)) {
@@ -149,7 +168,7 @@ static void drop_cancelled(struct sl_engine *e)
             continue;
         }
         sl_restore_cancel(e, g);
-        sl_gen_end(g, SL_FINISH_CANCEL, NULL);
+        put_away(&ended, g, SL_FINISH_CANCEL);
     }
     e->waiting = stay;
     for (uint32_t i = e->n_run; i > 0; i--) {
@@ -158,8 +177,10 @@ static void drop_cancelled(struct sl_engine *e)
         if (!is_cancelled(g))
             continue;
         drop(e, i - 1);
-        sl_gen_end(g, SL_FINISH_CANCEL, NULL);
+        put_away(&ended, g, SL_FINISH_CANCEL);
     }
+    if (ended.head)
+        end_all(e, &ended, NULL);
 }
 
 static void preempt_last(struct sl_engine *e)
@@ -447,6 +468,8 @@ static void keep(struct sl_engine *e, struct sl_gen *g)
  * that only was to be scored, which no draft head has seen. */
 static void settle(struct sl_engine *e, const struct sl_err *err)
 {
+    struct sl_gen_list ended = {0};
+
     for (uint32_t i = 0, n = 0; i < e->n_run; n++) {
         const struct sl_part *p = &e->part[n];
         struct sl_gen *g = e->run[i];
@@ -459,8 +482,9 @@ static void settle(struct sl_engine *e, const struct sl_err *err)
             continue;
         }
         drop(e, i);
-        sl_gen_end(g, p->why, p->why == SL_FINISH_ERROR ? err : NULL);
+        put_away(&ended, g, p->why);
     }
+    end_all(e, &ended, err);
 }
 
 /* Tell the controller what this round took, when it held no prompts: with the
@@ -559,5 +583,4 @@ void sl_engine_step(struct sl_engine *e)
     if (e->drafts)
         draft(e, &s, context, took);
     settle(e, &err);
-    sl_engine_publish(e);
 }

@@ -706,6 +706,15 @@ int sl_automaton_open(struct sl_automaton **out, const struct sl_grammar *g,
     return rc;
 }
 
+size_t sl_automaton_bytes(const struct sl_automaton *a)
+{
+    return sizeof(*a) + a->n_edge * sizeof(*a->edge) +
+           (size_t)a->n_state *
+               (sizeof(*a->first) + sizeof(*a->depth) + sizeof(*a->moves)) +
+           (size_t)a->n_rule *
+               (sizeof(*a->start) + sizeof(*a->rank) + sizeof(*a->at_rank));
+}
+
 void sl_automaton_close(struct sl_automaton **a)
 {
     if (!*a)

@@ -60,5 +60,6 @@ struct sl_automaton {
 int sl_automaton_open(struct sl_automaton **out, const struct sl_grammar *g,
                       struct sl_err *err);
 void sl_automaton_close(struct sl_automaton **a);
+size_t sl_automaton_bytes(const struct sl_automaton *a); /* that it holds */
 
 #endif

@@ -655,6 +655,22 @@ uint32_t sl_sets_part(struct sl_sets *s, uint32_t set, uint32_t i, uint32_t n,
     return out && !s->failed ? out : SL_SET_DEAD;
 }
 
+size_t sl_sets_bytes(const struct sl_sets *s)
+{
+    const struct sl_automaton *a = s->a;
+
+    return s->cap_place * sizeof(*s->place) + s->cap_set * sizeof(*s->set) +
+           (size_t)s->cap_set * a->n_class * sizeof(*s->step) +
+           s->cap_frame * sizeof(*s->frame) +
+           ((size_t)s->set_index.mask + s->frame_index.mask + 2) *
+               sizeof(uint32_t) +
+           MAX_WORK *
+               (sizeof(*s->work) + sizeof(*s->prev) + sizeof(*s->caller) +
+                sizeof(*s->caller_next) + sizeof(*s->sorted)) +
+           (size_t)a->n_state * (sizeof(*s->last) + sizeof(*s->last_stamp)) +
+           (size_t)a->n_rule * (sizeof(*s->head) + sizeof(*s->head_stamp));
+}
+
 bool sl_sets_is_crowded(const struct sl_sets *s)
 {
     return s->failed || s->n_place > KEEP_PLACES || s->n_frame > KEEP_FRAMES ||

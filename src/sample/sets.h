@@ -139,6 +139,9 @@ uint32_t sl_sets_return(struct sl_sets *s, uint32_t frame);
 uint32_t sl_sets_part(struct sl_sets *s, uint32_t set, uint32_t i, uint32_t n,
                       bool any);
 
+/* Memory that it holds. */
+size_t sl_sets_bytes(const struct sl_sets *s);
+
 /* Is it time to trim? */
 bool sl_sets_is_crowded(const struct sl_sets *s);
 

@@ -25,14 +25,14 @@
  * limit the mask is made by a walk from the place itself. So a mask says of
  * each token exactly what sl_matcher_allows says.
  *
- * A mask that takes too much work is refused. What counts as work is what making
- * it would take if nothing were kept: what is kept is charged for as when it was
- * made. So whether an answer is refused does not depend on others before it
- * (decisions D2 and D4).
+ * A mask that takes too much work is refused. What counts as work is what
+ * making it would take if nothing were kept: what is kept is charged for as
+ * when it was made. So whether an answer is refused does not depend on others
+ * before it (decisions D2 and D4).
  *
- * Memory of a shape: 16 MB for the automaton, 40 MB for sets, 2 MB of masks; a
- * usual schema takes a tenth. When it is crowded, all but where the matchers are
- * is forgotten.
+ * Memory of a shape, at most: 16 MB for the automaton, 40 MB for sets, 2 MB of
+ * masks; a usual schema takes a tenth. When it is crowded, all but where the
+ * matchers are is forgotten.
  */
 #include "sample/shape.h"
 
@@ -59,6 +59,7 @@ struct mask {
 
 struct sl_shape {
     atomic_uint ref;
+    atomic_size_t bytes; /* the using thread sets, any reads: a number alone */
     struct sl_automaton *a;
     struct sl_sets sets;
     const struct sl_trie *trie; /* borrowed */
@@ -95,6 +96,24 @@ static void free_shape(struct sl_shape *s)
     sl_mem_free(s);
 }
 
+static void count_bytes(struct sl_shape *s)
+{
+    size_t words = sl_mask_words(s->trie->n_vocab);
+    size_t n = sizeof(*s) + sl_automaton_bytes(s->a) + sl_sets_bytes(&s->sets) +
+               (SL_TRIE_MAX_DEPTH + 1) * sizeof(*s->path) +
+               words * sizeof(*s->whole);
+
+    for (int i = 0; i < N_MASK; i++)
+        n += (s->mask[i].bit ? words * sizeof(*s->whole) : 0) +
+             s->mask[i].cap_out * sizeof(*s->mask[i].out);
+    atomic_store_explicit(&s->bytes, n, memory_order_relaxed);
+}
+
+size_t sl_shape_bytes(const struct sl_shape *s)
+{
+    return atomic_load_explicit(&s->bytes, memory_order_relaxed);
+}
+
 int sl_shape_open(struct sl_shape **out, const struct sl_grammar *g,
                   const struct sl_trie *trie, struct sl_err *err)
 {
@@ -121,11 +140,13 @@ int sl_shape_open(struct sl_shape **out, const struct sl_grammar *g,
                          "the shape of the answer can begin in too many ways; "
                          "make it simpler");
     }
-    if (rc)
+    if (rc) {
         free_shape(s);
-    else
-        *out = s;
-    return rc;
+        return rc;
+    }
+    count_bytes(s);
+    *out = s;
+    return 0;
 }
 
 struct sl_shape *sl_shape_acquire(struct sl_shape *s)
@@ -190,6 +211,7 @@ void sl_matcher_stop(struct sl_matcher *m)
     m->back = NULL;
     m->s->n_matcher--;
     tidy(m->s); /* nothing of what one answer took is kept for ever */
+    count_bytes(m->s);
 }
 
 void sl_matcher_close(struct sl_matcher **pm)

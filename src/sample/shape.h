@@ -35,6 +35,10 @@ int sl_shape_open(struct sl_shape **out, const struct sl_grammar *g,
 struct sl_shape *sl_shape_acquire(struct sl_shape *s); /* returns s */
 void sl_shape_close(struct sl_shape **s);
 
+/* Memory that the shape holds; as it was when the last matcher was stopped. Any
+ * thread. */
+size_t sl_shape_bytes(const struct sl_shape *s);
+
 /* At the beginning of an answer. Takes a reference. A matcher that was used and
  * not stopped is closed by the thread that used it. */
 int sl_matcher_open(struct sl_matcher **out, struct sl_shape *s,

@@ -15,6 +15,7 @@
 
 #include "base/mem.h"
 #include "engine/cost.h"
+#include "engine/engine.h"
 #include "engine/stop.h"
 #include "sluice/sluice.h"
 
@@ -924,6 +925,73 @@ static void test_lossy_rules(void **state)
     assert_true(n_accept[3] > 2 * n_accept[0]);
 }
 
+/* What /metrics shows when the reader is told of the end. */
+static void look_at_stats(void *ctx)
+{
+    sl_engine_stats(engine, ctx);
+}
+
+static void an_end_is_told_after_it_shows(void **state)
+{
+    struct sl_engine_stats idle, at_end = {.n_run = 99};
+    struct sl_gen_opts o;
+    struct answer a;
+    int32_t ids[30];
+    struct sl_gen *g;
+
+    (void)state;
+    sl_engine_stats(engine, &idle);
+    assert_int_equal(idle.n_run, 0);
+    make_opts(&o, ids, 30, 3);
+    o.no_cache = true;
+    o.wake = look_at_stats;
+    o.wake_ctx = &at_end;
+    g = submit(&o);
+    collect(g, &a);
+    sl_gen_close(&g); /* from here on the call-back is not called */
+    assert_int_equal(a.n, 40);
+    assert_int_equal(at_end.n_run, 0);
+    assert_true(at_end.n_step > idle.n_step);
+    /* And of one that nobody wants any more. */
+    at_end.n_run = 99;
+    o.max_tokens = 400;
+    g = submit(&o);
+    sl_gen_cancel(g);
+    sl_gen_close(&g);
+    assert_int_equal(at_end.n_run, 0);
+}
+
+/* Shapes that are kept are bounded in bytes; the newest one stays. */
+static void shapes_are_few(void **state)
+{
+    static const char *const choice[] = {"[\"a\"]", "[\"b\"]", "[\"c\"]"};
+    struct sl_gen_opts o;
+    int32_t ids[5];
+    struct answer a;
+
+    (void)state;
+    for (size_t i = 0; i < 8; i++) {
+        struct sl_gen *g;
+
+        make_opts(&o, ids, 5, 1);
+        o.ignore_eos = false;
+        o.shape = SL_SHAPE_CHOICE;
+        o.shape_text = choice[i % 3];
+        o.n_shape_text = strlen(o.shape_text);
+        g = submit(&o);
+        collect(g, &a);
+        sl_gen_close(&g);
+        assert_int_equal(a.n_text, 1);
+        if (i == 5) {
+            assert_int_equal(sl_shapes_n_kept(engine->shapes), 3);
+            sl_shapes_limit(engine->shapes, 1);
+        }
+        if (i >= 5)
+            assert_int_equal(sl_shapes_n_kept(engine->shapes), 1);
+    }
+    sl_shapes_limit(engine->shapes, SIZE_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -949,6 +1017,8 @@ int main(void)
         cmocka_unit_test(test_drafts_change_nothing),
         cmocka_unit_test(test_drafting_that_cannot_be),
         cmocka_unit_test(test_lossy_rules),
+        cmocka_unit_test(an_end_is_told_after_it_shows),
+        cmocka_unit_test(shapes_are_few),
     };
 
     return cmocka_run_group_tests(tests, open_engine, close_engine);
