@@ -22,7 +22,7 @@
     X(Q4_0, "q4_0", 32, 18)                                                    \
     X(BFP8, "bfp8", 16, 17) /* Tenstorrent BFP8_b, along the row */            \
     X(BFP4, "bfp4", 16, 9)                                                     \
-    X(Q4_1, "q4_1", 32, 20) /* these are in files only */                      \
+    X(Q4_1, "q4_1", 32, 20) /* these come from files only */                   \
     X(Q5_0, "q5_0", 32, 22)                                                    \
     X(Q5_1, "q5_1", 32, 24)                                                    \
     X(Q3_K, "q3_k", 256, 110)                                                  \

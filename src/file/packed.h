@@ -35,7 +35,7 @@
 #include "base/sha256.h"
 
 #define SL_PACKED_VERSION 1
-#define SL_PACKED_LAYOUT 1
+#define SL_PACKED_LAYOUT 2
 #define SL_PACKED_CHUNK ((size_t)4 << 20) /* bytes under one digest */
 #define SL_PACKED_MTP 1u
 

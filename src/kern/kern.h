@@ -80,7 +80,7 @@ struct sl_qact {
 
 /* y[t * ldy + r] = product of row r of quantised weights and row t of x. w is
  * the groups of kern/quant.h; cols is a multiple of 32, and of 256 for q4_k,
- * q5_k and q6_k. Over blocks of 32 columns in rising order, acc from 0, a the
+ * q5_k, q6_k, q3_k, q2_k and iq4_xs. Over blocks of 32 columns in rising order, acc from 0, a the
  * scale of the block of x, q its integers, u the integers of the weights as
  * they are stored, every sum of integers exact:
  *
@@ -91,6 +91,16 @@ struct sl_qact {
  *   q6_k        i = sc0 * sum (u - 32) q over columns 0 to 15
  *                 + sc1 * the same over 16 to 31;
  *                                           acc = fma(d * a, i, acc)
+ *   q5_0        i = sum (u - 16) q, and iq4_nl i = sum t[u] q, like q4_0
+ *   iq4_xs      i = sum t[u] q;             acc = fma((d * (sc - 32)) * a, i, acc)
+ *   mxfp4       i = sum t[u] q;             acc = fma(2^(e - 128) * a, i, acc)
+ *   q4_1, q5_1  i = sum u q, s = sum q;     acc = fma(d * a, i, acc)
+ *                                           acc = fma(m, a * s, acc)
+ *   q3_k        like q6_k, u - 4 for u - 32 and sc - 32 for sc
+ *   q2_k        i = sc0 * sum u q over columns 0 to 15 + sc1 * ...,
+ *               s = m0 * sum q over columns 0 to 15 + m1 * ...;
+ *                                           acc = fma(d * a, i, acc)
+ *                                           acc = fma(-dmin, a * s, acc)
  *   bfp8        i0, i1 = sum (u - 128) q over columns 0 to 15, 16 to 31;
  *               acc = fma(unit0 * a, i0, acc);  acc = fma(unit1 * a, i1, acc)
  *               unit = 2^(e - 133), 0 for e = 0
@@ -101,6 +111,7 @@ struct sl_qact {
  * 16,777,216, whatever the bits of w, with |q| <= 127:
  *   q8_0  32 * 128 * 127      =    520,192
  *   q6_k  32 * 32 * 127 * 128 = 16,646,144
+ *   iq4   32 * 127 * 127      =    516,128
  *   q5_k  32 * 31 * 127       =    125,984
  *   bfp8  16 * 128 * 127      =    260,096, the others less
  * q must be within -127 .. 127 and sum what it says. Writes rows values per t,
@@ -111,7 +122,7 @@ typedef void sl_mulq_fn(float *restrict y, size_t ldy, const void *restrict w,
 
 /* y[c] = w(row, c), c < cols: one row back out of its group. Quantised types:
  * the values of kern/quant.h, (d * sc) * u etc., each operation rounded; only
- * the subtraction of q4_k and q5_k can be inexact. scale is NULL. */
+ * the last addition of those with minima can be inexact. scale is NULL. */
 typedef void sl_row_fn(float *restrict y, const void *restrict w,
                        const float *restrict scale, size_t row, size_t cols);
 

@@ -1,8 +1,7 @@
-/* kern/quant_file.h - block formats that GGUF files have and kernels do not
+/* kern/quant_file.h - blocks of GGUF files that our quantiser does not write
  *
- * What they mean (the same operations in the same order as the reference
- * dequantiser of the gguf package), and which of them a format with kernels
- * can hold without a change of value:
+ * What they mean: the same operations in the same order as the reference
+ * dequantiser of the gguf package. Kernels take them as they are, in groups.
  *
  *   type    bytes of a block                       value of an element
  *   q4_1    f16 d, f16 m, u8 q[16]                 d * u + m
@@ -27,13 +26,5 @@ bool sl_quant_file_is(enum sl_dtype t);
 
 /* Blocks -> what they mean; n is a multiple of the block. */
 void sl_quant_file_row(enum sl_dtype t, float *y, const void *src, size_t n);
-
-/* The type with kernels that holds every value of `t`: q8_0 for q5_0 and
- * iq4_nl, q6_k for q3_k, bfp8 for mxfp4; SL_N_DTYPE for all others. */
-enum sl_dtype sl_quant_file_widened(enum sl_dtype t);
-
-/* Blocks -> blocks of that type. False when it cannot: an mxfp4 exponent at
- * the ends of the range, which no weights have. */
-bool sl_quant_file_widen(enum sl_dtype t, void *dst, const void *src, size_t n);
 
 #endif

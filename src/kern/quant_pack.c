@@ -74,6 +74,77 @@ static void unit_q4_0(void *group, void *row, size_t r, enum way to)
         move8(nibble_at(g->q, r, c), &b->q[c], to);
 }
 
+/* Bytes whose order is the same: a group holds row r's four at a time. */
+static void unit_bytes4(uint8_t (*group)[8][4], uint8_t *row, size_t n,
+                        size_t r, enum way to)
+{
+    for (size_t i = 0; i < n; i++)
+        move8(&group[i / 4][r][i % 4], &row[i], to);
+}
+
+/* One more bit of 32 elements; bit i % 8 of byte i / 8 in a block. */
+static void unit_extra(uint8_t h[8][4], uint8_t row[4], size_t r, enum way to)
+{
+    for (size_t c = 0; c < 32; c++)
+        move_bits(&h[r][c % 4], c / 4, &row[c / 8], c % 8, 1, to);
+}
+
+static void unit_q4_1(void *group, void *row, size_t r, enum way to)
+{
+    struct sl_q4_1_group *g = group;
+    struct sl_q4_1_block *b = row;
+
+    move16(&g->d[r], &b->d, to);
+    move16(&g->m[r], &b->m, to);
+    unit_bytes4(g->q, b->q, 16, r, to);
+}
+
+static void unit_q5_0(void *group, void *row, size_t r, enum way to)
+{
+    struct sl_q5_0_group *g = group;
+    struct sl_q5_0_block *b = row;
+
+    move16(&g->d[r], &b->d, to);
+    unit_extra(g->h, b->h, r, to);
+    unit_bytes4(g->q, b->q, 16, r, to);
+}
+
+static void unit_q5_1(void *group, void *row, size_t r, enum way to)
+{
+    struct sl_q5_1_group *g = group;
+    struct sl_q5_1_block *b = row;
+
+    move16(&g->d[r], &b->d, to);
+    move16(&g->m[r], &b->m, to);
+    unit_extra(g->h, b->h, r, to);
+    unit_bytes4(g->q, b->q, 16, r, to);
+}
+
+static void unit_mxfp4(void *group, void *row, size_t r, enum way to)
+{
+    struct sl_mxfp4_group *g = group;
+    struct sl_mxfp4_block *b = row;
+
+    move8(&g->e[r], &b->e, to);
+    unit_bytes4(g->q, b->q, 16, r, to);
+}
+
+/* Scales of six bits, four low bits of sub-block i in half i % 2 of a byte. */
+static void unit_iq4_xs(void *group, void *row, size_t r, enum way to)
+{
+    struct sl_iq4_xs_group *g = group;
+    struct sl_iq4_xs_block *b = row;
+    uint8_t sh[2] = {(uint8_t)b->sh, (uint8_t)(b->sh >> 8)};
+
+    move16(&g->d[r], &b->d, to);
+    for (size_t i = 0; i < 8; i++) {
+        move_bits(&g->s[i % 4][r], i / 4 * 4, &b->sl[i / 2], i % 2 * 4, 15, to);
+        move_bits(&g->s[4 + i % 2][r], i / 2 * 2, &sh[i / 4], i % 4 * 2, 3, to);
+    }
+    b->sh = (uint16_t)(sh[0] | sh[1] << 8);
+    unit_bytes4(g->q[0], b->q, 128, r, to);
+}
+
 /* The low four bits of 256 elements: those of a byte are 32 columns apart in a
  * block, 16 in a group. */
 static void unit_k_nibbles(uint8_t q[8][4][8][4], uint8_t row[128], size_t r,
@@ -85,6 +156,48 @@ static void unit_k_nibbles(uint8_t q[8][4][8][4], uint8_t row[128], size_t r,
         move_bits(nibble_at(q[b], r, c), c / 16 * 4, &row[b / 2 * 32 + c],
                   b % 2 * 4, 15, to);
     }
+}
+
+/* One more bit of 256 elements, a byte for every 32nd one in a block. */
+static void unit_k_extra(uint8_t h[8][8][4], uint8_t row[32], size_t r,
+                         enum way to)
+{
+    for (size_t i = 0; i < 256; i++)
+        move_bits(&h[i / 32][r][i % 4], i % 32 / 4, &row[i % 32], i / 32, 1,
+                  to);
+}
+
+/* Two bits of 256 elements. */
+static void unit_k_two_bits(uint8_t q[8][2][8][4], uint8_t row[64], size_t r,
+                            enum way to)
+{
+    for (size_t i = 0; i < 256; i++)
+        move_bits(&q[i / 32][i % 32 / 16][r][i % 4], i % 16 / 4 * 2,
+                  &row[i / 128 * 32 + i % 32], i / 32 % 4 * 2, 3, to);
+}
+
+static void unit_q3_k(void *group, void *row, size_t r, enum way to)
+{
+    struct sl_q3_k_group *g = group;
+    struct sl_q3_k_block *b = row;
+
+    move16(&g->d[r], &b->d, to);
+    for (size_t i = 0; i < 12; i++)
+        move8(&g->s[i][r], &b->s[i], to);
+    unit_k_extra(g->h, b->h, r, to);
+    unit_k_two_bits(g->q, b->q, r, to);
+}
+
+static void unit_q2_k(void *group, void *row, size_t r, enum way to)
+{
+    struct sl_q2_k_group *g = group;
+    struct sl_q2_k_block *b = row;
+
+    move16(&g->d[r], &b->d, to);
+    move16(&g->dmin[r], &b->dmin, to);
+    for (size_t i = 0; i < 16; i++)
+        move8(&g->s[i][r], &b->s[i], to);
+    unit_k_two_bits(g->q, b->q, r, to);
 }
 
 static void unit_q4_k(void *group, void *row, size_t r, enum way to)
@@ -109,11 +222,7 @@ static void unit_q5_k(void *group, void *row, size_t r, enum way to)
     for (size_t i = 0; i < 12; i++)
         move8(&g->s[i][r], &b->s[i], to);
     unit_k_nibbles(g->q, b->q, r, to);
-    for (size_t i = 0; i < 256; i++) {
-        size_t c = i % 32;
-
-        move_bits(&g->h[i / 32][r][c % 4], c / 4, &b->h[c], i / 32, 1, to);
-    }
+    unit_k_extra(g->h, b->h, r, to);
 }
 
 static void unit_q6_k(void *group, void *row, size_t r, enum way to)
@@ -131,9 +240,8 @@ static void unit_q6_k(void *group, void *row, size_t r, enum way to)
         move_bits(nibble_at(g->q[s], r, c), c / 16 * 4,
                   &b->ql[64 * half + 32 * (part % 2) + l], part / 2 * 4, 15,
                   to);
-        move_bits(&g->h[s][c / 16][r][c % 4], c % 16 / 4 * 2,
-                  &b->qh[32 * half + l], 2 * part, 3, to);
     }
+    unit_k_two_bits(g->h, b->qh, r, to);
 }
 
 /* A sign and a magnitude of `width` bits <-> an offset number. */
@@ -225,6 +333,86 @@ static void fast_q4_0(void *group, const void *row, size_t r)
         store4(g->q[i][r], load4(b->q + 4 * i));
 }
 
+static void fast_bytes4(uint8_t (*group)[8][4], const uint8_t *row, size_t n,
+                        size_t r)
+{
+    for (size_t i = 0; i < n / 4; i++)
+        store4(group[i][r], load4(row + 4 * i));
+}
+
+/* Bits 4 i to 4 i + 3 become bit i of four bytes. */
+static void fast_extra(uint8_t h[8][4], const uint8_t row[4], size_t r)
+{
+    uint32_t v = 0;
+
+    for (size_t i = 0; i < 8; i++) {
+        uint32_t four = (uint32_t)row[i / 2] >> i % 2 * 4 & 15;
+
+        /* Bit k of four to bit 8 k: the copies do not meet below the mask. */
+        v |= (four * 0x00204081u & 0x01010101u) << i;
+    }
+    store4(h[r], v);
+}
+
+static void fast_q4_1(void *group, const void *row, size_t r)
+{
+    struct sl_q4_1_group *g = group;
+    const struct sl_q4_1_block *b = row;
+
+    g->d[r] = b->d;
+    g->m[r] = b->m;
+    fast_bytes4(g->q, b->q, 16, r);
+}
+
+static void fast_q5_0(void *group, const void *row, size_t r)
+{
+    struct sl_q5_0_group *g = group;
+    const struct sl_q5_0_block *b = row;
+
+    g->d[r] = b->d;
+    fast_extra(g->h, b->h, r);
+    fast_bytes4(g->q, b->q, 16, r);
+}
+
+static void fast_q5_1(void *group, const void *row, size_t r)
+{
+    struct sl_q5_1_group *g = group;
+    const struct sl_q5_1_block *b = row;
+
+    g->d[r] = b->d;
+    g->m[r] = b->m;
+    fast_extra(g->h, b->h, r);
+    fast_bytes4(g->q, b->q, 16, r);
+}
+
+static void fast_mxfp4(void *group, const void *row, size_t r)
+{
+    struct sl_mxfp4_group *g = group;
+    const struct sl_mxfp4_block *b = row;
+
+    g->e[r] = b->e;
+    fast_bytes4(g->q, b->q, 16, r);
+}
+
+static void fast_iq4_xs(void *group, const void *row, size_t r)
+{
+    struct sl_iq4_xs_group *g = group;
+    const struct sl_iq4_xs_block *b = row;
+
+    g->d[r] = b->d;
+    for (size_t i = 0; i < 4; i++)
+        g->s[i][r] = (uint8_t)((b->sl[i / 2] >> i % 2 * 4 & 15) |
+                               (b->sl[2 + i / 2] >> i % 2 * 4 & 15) << 4);
+    for (size_t i = 0; i < 2; i++) {
+        unsigned v = 0;
+
+        for (size_t k = 0; k < 4; k++)
+            v |= ((unsigned)b->sh >> (4 * k + 2 * i) & 3) << 2 * k;
+        g->s[4 + i][r] = (uint8_t)v;
+    }
+    fast_bytes4(g->q[0], b->q, 128, r);
+}
+
 static void fast_k_nibbles(uint8_t q[8][4][8][4], const uint8_t row[128],
                            size_t r)
 {
@@ -236,6 +424,58 @@ static void fast_k_nibbles(uint8_t q[8][4][8][4], const uint8_t row[128],
             store4(q[2 * p][i][r], (a & LOW) | (b & LOW) << 4);
             store4(q[2 * p + 1][i][r], (a >> 4 & LOW) | (b & ~LOW));
         }
+}
+
+static void fast_k_extra(uint8_t q[8][8][4], const uint8_t row[32], size_t r)
+{
+    uint32_t h[8];
+
+    for (size_t i = 0; i < 8; i++)
+        h[i] = load4(row + 4 * i);
+    for (size_t k = 0; k < 8; k++) {
+        uint32_t v = 0;
+
+        for (size_t i = 0; i < 8; i++)
+            v |= (h[i] >> k & 0x01010101u) << i;
+        store4(q[k][r], v);
+    }
+}
+
+static void fast_k_two_bits(uint8_t q[8][2][8][4], const uint8_t row[64],
+                            size_t r)
+{
+    for (size_t k = 0; k < 16; k++) {
+        const uint8_t *p = row + k / 8 * 32 + k % 2 * 16;
+        uint32_t v = 0;
+
+        for (size_t i = 0; i < 4; i++)
+            v |= (load4(p + 4 * i) >> k / 2 % 4 * 2 & 0x03030303u) << 2 * i;
+        store4(q[k / 2][k % 2][r], v);
+    }
+}
+
+static void fast_q3_k(void *group, const void *row, size_t r)
+{
+    struct sl_q3_k_group *g = group;
+    const struct sl_q3_k_block *b = row;
+
+    g->d[r] = b->d;
+    for (size_t i = 0; i < 12; i++)
+        g->s[i][r] = b->s[i];
+    fast_k_extra(g->h, b->h, r);
+    fast_k_two_bits(g->q, b->q, r);
+}
+
+static void fast_q2_k(void *group, const void *row, size_t r)
+{
+    struct sl_q2_k_group *g = group;
+    const struct sl_q2_k_block *b = row;
+
+    g->d[r] = b->d;
+    g->dmin[r] = b->dmin;
+    for (size_t i = 0; i < 16; i++)
+        g->s[i][r] = b->s[i];
+    fast_k_two_bits(g->q, b->q, r);
 }
 
 static void fast_q4_k(void *group, const void *row, size_t r)
@@ -254,22 +494,13 @@ static void fast_q5_k(void *group, const void *row, size_t r)
 {
     struct sl_q5_k_group *g = group;
     const struct sl_q5_k_block *b = row;
-    uint32_t h[8];
 
     g->d[r] = b->d;
     g->dmin[r] = b->dmin;
     for (size_t i = 0; i < 12; i++)
         g->s[i][r] = b->s[i];
     fast_k_nibbles(g->q, b->q, r);
-    for (size_t i = 0; i < 8; i++)
-        h[i] = load4(b->h + 4 * i);
-    for (size_t k = 0; k < 8; k++) {
-        uint32_t v = 0;
-
-        for (size_t i = 0; i < 8; i++)
-            v |= (h[i] >> k & 0x01010101u) << i;
-        store4(g->h[k][r], v);
-    }
+    fast_k_extra(g->h, b->h, r);
 }
 
 static void fast_q6_k(void *group, const void *row, size_t r)
@@ -290,15 +521,8 @@ static void fast_q6_k(void *group, const void *row, size_t r)
 
             store4(g->q[k][i][r], x | y << 4);
         }
-        for (size_t m = 0; m < 2; m++) {
-            const uint8_t *hi = b->qh + 32 * half + 16 * m;
-            uint32_t v = 0;
-
-            for (size_t i = 0; i < 4; i++)
-                v |= (load4(hi + 4 * i) >> 2 * part & 0x03030303u) << 2 * i;
-            store4(g->h[k][m][r], v);
-        }
     }
+    fast_k_two_bits(g->h, b->qh, r);
 }
 
 typedef void fast_fn(void *group, const void *row, size_t r);
@@ -308,7 +532,10 @@ static fast_fn *fast_of(enum sl_dtype t)
 {
     static fast_fn *const all[SL_N_DTYPE] = {
         [SL_Q8_0] = fast_q8_0, [SL_Q4_0] = fast_q4_0, [SL_Q4_K] = fast_q4_k,
-        [SL_Q5_K] = fast_q5_k, [SL_Q6_K] = fast_q6_k};
+        [SL_Q5_K] = fast_q5_k, [SL_Q6_K] = fast_q6_k, [SL_Q5_1] = fast_q5_1,
+        [SL_Q5_0] = fast_q5_0, [SL_Q4_1] = fast_q4_1, [SL_Q3_K] = fast_q3_k,
+        [SL_Q2_K] = fast_q2_k, [SL_IQ4_NL] = fast_q4_0,
+        [SL_IQ4_XS] = fast_iq4_xs, [SL_MXFP4] = fast_mxfp4};
 
     return all[t];
 }
@@ -328,7 +555,10 @@ static unit_fn *unit_of(enum sl_dtype t)
     static unit_fn *const units[SL_N_DTYPE] = {
         [SL_Q8_0] = unit_q8_0, [SL_Q6_K] = unit_q6_k, [SL_Q5_K] = unit_q5_k,
         [SL_Q4_K] = unit_q4_k, [SL_Q4_0] = unit_q4_0, [SL_BFP8] = unit_bfp8,
-        [SL_BFP4] = unit_bfp4};
+        [SL_BFP4] = unit_bfp4, [SL_Q5_1] = unit_q5_1, [SL_Q5_0] = unit_q5_0,
+        [SL_Q4_1] = unit_q4_1, [SL_Q3_K] = unit_q3_k, [SL_Q2_K] = unit_q2_k,
+        [SL_IQ4_NL] = unit_q4_0, [SL_IQ4_XS] = unit_iq4_xs,
+        [SL_MXFP4] = unit_mxfp4};
 
     SL_CHECK(sl_quant_is(t));
     return units[t];

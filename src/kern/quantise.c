@@ -510,7 +510,8 @@ static const struct {
 
 bool sl_quant_is(enum sl_dtype t)
 {
-    return (size_t)t < SL_N_DTYPE && types[t].quantise != NULL;
+    return (size_t)t < SL_N_DTYPE &&
+           (types[t].quantise != NULL || sl_quant_file_is(t));
 }
 
 void sl_quantise_row(enum sl_dtype t, void *dst, const float *x, const float *w,
@@ -523,7 +524,7 @@ void sl_quantise_row(enum sl_dtype t, void *dst, const float *x, const float *w,
     for (size_t i = 0; !w && i < d->block; i++)
         alike[i] = 1;
 
-    SL_CHECK(sl_quant_is(t) && n % d->block == 0);
+    SL_CHECK(types[t].quantise && n % d->block == 0);
     for (size_t i = 0; i < n / d->block; i++) {
         types[t].quantise(block, x + i * d->block,
                           w ? w + i * d->block : alike);

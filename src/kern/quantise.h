@@ -13,16 +13,16 @@
 #include "base/base.h"
 #include "base/dtype.h"
 
-/* Is it one of q8_0, q6_k, q5_k, q4_k, q4_0, bfp8, bfp4? */
+/* Is it made of quantised blocks: a type of kern/quant.h? */
 bool sl_quant_is(enum sl_dtype t);
 
-/* A row of n values -> blocks; n is a multiple of the block. w: how much the
+/* A row of n values -> blocks of q8_0, q6_k, q5_k, q4_k, q4_0, bfp8 or bfp4; n is
+ * a multiple of the block. w: how much the
  * error of each column counts, >= 0 (kern/quant_fit.h); NULL: all alike. */
 void sl_quantise_row(enum sl_dtype t, void *dst, const float *x, const float *w,
                      size_t n);
 
-/* Blocks -> what they mean; the same operations as the kernel table's row[].
- * Also for the types of kern/quant_file.h. */
+/* Blocks -> what they mean; the same operations as the kernel table's row[]. */
 void sl_dequantise_row(enum sl_dtype t, float *y, const void *src, size_t n);
 
 /* Eight rows of blocks -> one group of kern/quant.h, of 8 *

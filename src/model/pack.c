@@ -13,7 +13,6 @@
 
 #include "kern/kern.h"
 #include "kern/math.h"
-#include "kern/quant_file.h"
 #include "kern/quantise.h"
 
 #define G SL_GROUP
@@ -110,8 +109,6 @@ enum sl_dtype sl_pack_type(const struct sl_pack_mat *m)
 {
     if (m->src_type == SL_F16)
         return SL_F32;
-    if (sl_quant_file_is(m->src_type))
-        return sl_quant_file_widened(m->src_type);
     if (m->src_type != SL_FP8)
         return m->src_type;
     for (size_t r = 0; r < m->rows; r++)

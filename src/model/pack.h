@@ -35,9 +35,7 @@ struct sl_pack_mat {
 bool sl_pack_is_blocks(const struct sl_pack_mat *m);
 
 /* The type that a matrix has in memory: F16 becomes F32, and FP8 does where the
- * order of heads would part elements that share a scale. Blocks without kernels
- * become those that hold the same values; SL_N_DTYPE when there are none.
- * Ignores `type`. */
+ * order of heads would part elements that share a scale. Ignores `type`. */
 enum sl_dtype sl_pack_type(const struct sl_pack_mat *m);
 
 /* Bytes of work space that packing a piece of this matrix takes. */

@@ -1,12 +1,10 @@
 /* model/pack_quant.c - rows of a file -> quantised groups of eight rows
  *
  * A row of numbers is read in the internal order and quantised by itself. A row
- * of blocks is taken as it is when the type in memory is the same, or widened
- * when that holds the same values; only when the plan asks for another type it
- * is read as numbers and quantised again. Eight rows are interleaved
- * (kern/quantise.h).
+ * of blocks is taken as it is when the type in memory is the same; only when
+ * the plan asks for another type it is read as numbers and quantised again.
+ * Eight rows are interleaved (kern/quantise.h).
  */
-#include "kern/quant_file.h"
 #include "kern/quantise.h"
 #include "model/pack.h"
 
@@ -62,8 +60,7 @@ static void halves(enum sl_dtype t, size_t at[2], size_t *n)
     }
 }
 
-/* The first block of a row with a scale that is not finite, or that memory
- * cannot hold; or NULL. */
+/* The first block of a row with a scale that is not finite; or NULL. */
 static const unsigned char *bad_block(const struct sl_pack_mat *m,
                                       const unsigned char *row)
 {
@@ -77,8 +74,8 @@ static const unsigned char *bad_block(const struct sl_pack_mat *m,
         for (size_t k = 0; k < n; k++)
             if ((b[at[k] + 1] & 0x7c) == 0x7c)
                 return b;
-        /* The largest power of two, 2^127; the NaN of the format is beyond. */
-        if (m->src_type == SL_MXFP4 && b[0] > 249)
+        /* Beyond it 12 units overflow, and the NaN of the format is there. */
+        if (m->src_type == SL_MXFP4 && b[0] > 252)
             return b;
     }
     return NULL;
@@ -111,10 +108,6 @@ static const void *blocks_of(const struct sl_pack_mat *m, size_t row,
         *good &= !bad_block(m, src);
         if (m->src_type == m->type)
             return src;
-        if (sl_quant_file_widened(m->src_type) == m->type) {
-            (void)sl_quant_file_widen(m->src_type, room, src, m->cols);
-            return room;
-        }
     }
     *good &= sl_pack_row(m, row, x);
     sl_quantise_row(m->type, room, x, m->importance, m->cols);

@@ -259,8 +259,8 @@ static bool find_scale(struct sl_plan *p, const struct sl_src *s,
 static const char *matrix_types(const struct sl_plan *p)
 {
     return sl_ckpt_gguf(p->ckpt)
-               ? "F32, F16, BF16, Q8_0, Q6_K, Q5_K, Q4_K, Q4_0, Q5_0, Q3_K, "
-                 "IQ4_NL or MXFP4 (--dtype q8 converts others)"
+               ? "F32, F16, BF16, Q8_0, Q6_K, Q5_K, Q5_1, Q5_0, Q4_K, Q4_1, "
+                 "Q4_0, Q3_K, Q2_K, IQ4_XS, IQ4_NL or MXFP4"
                : "F32, BF16, F16 or F8_E4M3 with scales";
 }
 
@@ -365,10 +365,6 @@ void sl_plan_mat(struct sl_plan *p, struct sl_mat *out,
         return;
     it->mat.type = sl_dtypes_get(p->types, class, p->w->conf.tied, cols,
                                  it->mat.type);
-    if (it->mat.type == SL_N_DTYPE) {
-        add_wrong_type(p, it->tensor, matrix_types(p));
-        return;
-    }
     it->src_bytes = rows * sl_dtype_bytes(it->mat.src_type, cols);
     reserve(p, &it->offset, class, groups * SL_GROUP,
             sl_dtype_bytes(it->mat.type, cols));

@@ -518,7 +518,7 @@ int bench(const char *arg, unsigned mask)
     report_mul(SL_BF16, 512, 32, 3584, &ref, &fast);
     report_mul(SL_F32, 512, 32, 1024, &ref, &fast);
     report_mul(SL_FP8, 512, 128, 1024, &ref, &fast);
-    for (int t = SL_Q8_0; t <= SL_BFP4; t++)
+    for (int t = SL_Q8_0; t < SL_N_DTYPE; t++)
         for (size_t i = 0; i < SL_COUNTOF(q_tok); i++)
             report_mul((enum sl_dtype)t, q_tok[i], 128, 1024, &ref, &fast);
     report_mul(SL_Q4_K, 512, 32, 3584, &ref, &fast);

@@ -67,9 +67,33 @@ static void draw_scales(struct check *c, enum sl_dtype t, unsigned char *p)
 {
     struct sl_q4_k_block *k = (void *)p; /* q5_k begins like q4_k */
     struct sl_q6_k_block *k6 = (void *)p;
+    struct sl_q2_k_block *k2 = (void *)p;
+    struct sl_q3_k_block *k3 = (void *)p;
+    struct sl_iq4_xs_block *x4 = (void *)p;
     uint16_t h = any_f16(c);
 
-    if (t == SL_Q8_0 || t == SL_Q4_0) {
+    if (t == SL_MXFP4) {
+        p[0] = any_exponent(c, 128);
+    } else if (t == SL_Q2_K) {
+        k2->d = h;
+        k2->dmin = any_f16(c);
+        for (size_t i = 0; i < 16 && c->fill == FILL_INT; i++)
+            k2->s[i] &= 0x33;
+    } else if (t == SL_Q3_K) {
+        k3->d = h;
+        for (size_t i = 0; i < 12 && c->fill == FILL_INT; i++)
+            k3->s[i] = i < 8 ? k3->s[i] & 0x33 : 0xaa; /* 32 to 35 */
+    } else if (t == SL_IQ4_XS) {
+        x4->d = h;
+        for (size_t i = 0; i < 4 && c->fill == FILL_INT; i++)
+            x4->sl[i] &= 0x33;
+        if (c->fill == FILL_INT)
+            x4->sh = 0xaaaa;
+    } else if (t == SL_Q4_1 || t == SL_Q5_1) {
+        memcpy(p, &h, sizeof(h));
+        h = any_f16(c);
+        memcpy(p + 2, &h, sizeof(h));
+    } else if (sl_dtype_get(t)->block == 32) {
         memcpy(p, &h, sizeof(h));
     } else if (t == SL_Q4_K || t == SL_Q5_K) {
         k->d = h;
@@ -129,7 +153,8 @@ static void draw_matrix(struct check *c, struct qmatrix *m)
     touched(c, m->w);
 }
 
-/* --- what they mean: model.md 10.5 and 12.1 --- */
+/* --- what they mean: model.md 10.5 and 12.1, and for the types that it does
+ * not draw the gguf package --- */
 
 struct worth {
     double v;   /* the value */
@@ -150,6 +175,69 @@ static double half(uint16_t h)
 static struct worth simple(double v)
 {
     return (struct worth){v, fabs(v)};
+}
+
+static struct worth both(double p, double off)
+{
+    return (struct worth){p + off, fabs(p) + fabs(off)};
+}
+
+/* Element i of 32 in sixteen bytes, and of 256 two bits in 64. */
+static int four_bits(const uint8_t *q, size_t i)
+{
+    return i < 16 ? q[i] & 15 : q[i - 16] >> 4;
+}
+
+static int two_bits(const uint8_t *q, size_t i)
+{
+    return q[32 * (i / 128) + i % 32] >> 2 * (i % 128 / 32) & 3;
+}
+
+/* Bit i of four bytes. */
+static int fifth_bit(const uint8_t *h, size_t i)
+{
+    return h[i / 8] >> i % 8 & 1;
+}
+
+static struct worth worth_q3(const struct sl_q3_k_block *k, size_t i)
+{
+    size_t n = i / 16; /* of 16 scales: 4 low bits, 2 high ones */
+    int low = n < 8 ? k->s[n] & 15 : k->s[n - 8] >> 4;
+    int sc = (low | (k->s[8 + n % 4] >> 2 * (n / 4) & 3) << 4) - 32;
+    int u = two_bits(k->q, i) + 4 * (k->h[i % 32] >> i / 32 & 1);
+
+    return simple(half(k->d) * sc * (u - 4));
+}
+
+static struct worth worth_q2(const struct sl_q2_k_block *k, size_t i)
+{
+    int s = k->s[i / 16];
+
+    return both(half(k->d) * (s & 15) * two_bits(k->q, i),
+                -half(k->dmin) * (s >> 4));
+}
+
+/* The values of iq4_nl, iq4_xs and mxfp4. */
+static struct worth worth_table(enum sl_dtype t, const unsigned char *p,
+                                size_t i)
+{
+    static const int iq4[] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                              1,    13,   25,  38,  53,  69,  89,  113};
+    static const double e2m1[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
+    const struct sl_iq4_xs_block *x4 = (const void *)p;
+    size_t b = i / 32;
+    uint16_t h;
+    int sc, u;
+
+    if (t == SL_MXFP4) {
+        u = four_bits(p + 1, i);
+        return simple(ldexp(u < 8 ? e2m1[u] : -e2m1[u - 8], p[0] - 127));
+    }
+    memcpy(&h, p, sizeof(h));
+    if (t == SL_IQ4_NL)
+        return simple(half(h) * iq4[four_bits(p + 2, i)]);
+    sc = (x4->sl[b / 2] >> 4 * (b % 2) & 15) | (x4->sh >> 2 * b & 3) << 4;
+    return simple(half(h) * (sc - 32) * iq4[four_bits(x4->q + 16 * b, i % 32)]);
 }
 
 static struct worth worth_k(const struct sl_q4_k_block *k, size_t b, int u)
@@ -190,10 +278,11 @@ static struct worth worth(enum sl_dtype t, const unsigned char *row, size_t i)
     unsigned char p[256] SL_ALIGNED(8);
     const struct sl_q5_k_block *k5 = (void *)p;
     const struct sl_q4_k_block *k = (void *)p;
-    uint16_t h;
+    uint16_t h, h2;
 
     memcpy(p, row + i / d->block * d->bytes, d->bytes);
     memcpy(&h, p, sizeof(h));
+    memcpy(&h2, p + 2, sizeof(h2));
     i %= d->block;
     switch ((int)t) {
     case SL_Q8_0:
@@ -209,6 +298,22 @@ static struct worth worth(enum sl_dtype t, const unsigned char *row, size_t i)
                            16 * (k5->h[i % 32] >> i / 32 & 1));
     case SL_Q6_K:
         return worth_q6((const void *)p, i);
+    case SL_Q4_1:
+        return both(half(h) * four_bits(p + 4, i), half(h2));
+    case SL_Q5_0:
+        return simple(half(h) *
+                      (four_bits(p + 6, i) + 16 * fifth_bit(p + 2, i) - 16));
+    case SL_Q5_1:
+        return both(half(h) * (four_bits(p + 8, i) + 16 * fifth_bit(p + 4, i)),
+                    half(h2));
+    case SL_Q3_K:
+        return worth_q3((const void *)p, i);
+    case SL_Q2_K:
+        return worth_q2((const void *)p, i);
+    case SL_IQ4_NL:
+    case SL_IQ4_XS:
+    case SL_MXFP4:
+        return worth_table(t, p, i);
     case SL_BFP8:
         return worth_bfp(p[1 + i], p[0], 7);
     default:
@@ -408,83 +513,81 @@ static void check_quant_act(struct check *c)
     }
 }
 
-static void check_mulq_q8_0(struct check *c)
-{
-    check_mulq(c, SL_Q8_0);
-}
+#define TYPE SL_Q8_0
+#define NAME(x) x##_q8_0
+#include "quant_tmpl.h"
 
-static void check_qrow_q8_0(struct check *c)
-{
-    check_qrow(c, SL_Q8_0);
-}
+#define TYPE SL_Q6_K
+#define NAME(x) x##_q6_k
+#include "quant_tmpl.h"
 
-static void check_mulq_q6_k(struct check *c)
-{
-    check_mulq(c, SL_Q6_K);
-}
+#define TYPE SL_Q5_K
+#define NAME(x) x##_q5_k
+#include "quant_tmpl.h"
 
-static void check_qrow_q6_k(struct check *c)
-{
-    check_qrow(c, SL_Q6_K);
-}
+#define TYPE SL_Q4_K
+#define NAME(x) x##_q4_k
+#include "quant_tmpl.h"
 
-static void check_mulq_q5_k(struct check *c)
-{
-    check_mulq(c, SL_Q5_K);
-}
+#define TYPE SL_Q4_0
+#define NAME(x) x##_q4_0
+#include "quant_tmpl.h"
 
-static void check_qrow_q5_k(struct check *c)
-{
-    check_qrow(c, SL_Q5_K);
-}
+#define TYPE SL_BFP8
+#define NAME(x) x##_bfp8
+#include "quant_tmpl.h"
 
-static void check_mulq_q4_k(struct check *c)
-{
-    check_mulq(c, SL_Q4_K);
-}
+#define TYPE SL_BFP4
+#define NAME(x) x##_bfp4
+#include "quant_tmpl.h"
 
-static void check_qrow_q4_k(struct check *c)
-{
-    check_qrow(c, SL_Q4_K);
-}
+#define TYPE SL_Q5_1
+#define NAME(x) x##_q5_1
+#include "quant_tmpl.h"
 
-static void check_mulq_q4_0(struct check *c)
-{
-    check_mulq(c, SL_Q4_0);
-}
+#define TYPE SL_Q5_0
+#define NAME(x) x##_q5_0
+#include "quant_tmpl.h"
 
-static void check_qrow_q4_0(struct check *c)
-{
-    check_qrow(c, SL_Q4_0);
-}
+#define TYPE SL_Q4_1
+#define NAME(x) x##_q4_1
+#include "quant_tmpl.h"
 
-static void check_mulq_bfp8(struct check *c)
-{
-    check_mulq(c, SL_BFP8);
-}
+#define TYPE SL_Q3_K
+#define NAME(x) x##_q3_k
+#include "quant_tmpl.h"
 
-static void check_qrow_bfp8(struct check *c)
-{
-    check_qrow(c, SL_BFP8);
-}
+#define TYPE SL_Q2_K
+#define NAME(x) x##_q2_k
+#include "quant_tmpl.h"
 
-static void check_mulq_bfp4(struct check *c)
-{
-    check_mulq(c, SL_BFP4);
-}
+#define TYPE SL_IQ4_NL
+#define NAME(x) x##_iq4_nl
+#include "quant_tmpl.h"
 
-static void check_qrow_bfp4(struct check *c)
-{
-    check_qrow(c, SL_BFP4);
-}
+#define TYPE SL_IQ4_XS
+#define NAME(x) x##_iq4_xs
+#include "quant_tmpl.h"
+
+#define TYPE SL_MXFP4
+#define NAME(x) x##_mxfp4
+#include "quant_tmpl.h"
 
 const struct entry quant_entries[] = {
-    {"quant_act", check_quant_act}, {"mulq_q8_0", check_mulq_q8_0},
-    {"mulq_q6_k", check_mulq_q6_k}, {"mulq_q5_k", check_mulq_q5_k},
-    {"mulq_q4_k", check_mulq_q4_k}, {"mulq_q4_0", check_mulq_q4_0},
-    {"mulq_bfp8", check_mulq_bfp8}, {"mulq_bfp4", check_mulq_bfp4},
-    {"row_q8_0", check_qrow_q8_0},  {"row_q6_k", check_qrow_q6_k},
-    {"row_q5_k", check_qrow_q5_k},  {"row_q4_k", check_qrow_q4_k},
-    {"row_q4_0", check_qrow_q4_0},  {"row_bfp8", check_qrow_bfp8},
-    {"row_bfp4", check_qrow_bfp4},  {NULL, NULL},
+    {"quant_act", check_quant_act},     {"mulq_q8_0", check_mulq_q8_0},
+    {"mulq_q6_k", check_mulq_q6_k},     {"mulq_q5_k", check_mulq_q5_k},
+    {"mulq_q4_k", check_mulq_q4_k},     {"mulq_q4_0", check_mulq_q4_0},
+    {"mulq_bfp8", check_mulq_bfp8},     {"mulq_bfp4", check_mulq_bfp4},
+    {"mulq_q5_1", check_mulq_q5_1},     {"mulq_q5_0", check_mulq_q5_0},
+    {"mulq_q4_1", check_mulq_q4_1},     {"mulq_q3_k", check_mulq_q3_k},
+    {"mulq_q2_k", check_mulq_q2_k},     {"mulq_iq4_nl", check_mulq_iq4_nl},
+    {"mulq_iq4_xs", check_mulq_iq4_xs}, {"mulq_mxfp4", check_mulq_mxfp4},
+    {"row_q8_0", check_qrow_q8_0},      {"row_q6_k", check_qrow_q6_k},
+    {"row_q5_k", check_qrow_q5_k},      {"row_q4_k", check_qrow_q4_k},
+    {"row_q4_0", check_qrow_q4_0},      {"row_bfp8", check_qrow_bfp8},
+    {"row_bfp4", check_qrow_bfp4},      {"row_q5_1", check_qrow_q5_1},
+    {"row_q5_0", check_qrow_q5_0},      {"row_q4_1", check_qrow_q4_1},
+    {"row_q3_k", check_qrow_q3_k},      {"row_q2_k", check_qrow_q2_k},
+    {"row_iq4_nl", check_qrow_iq4_nl},  {"row_iq4_xs", check_qrow_iq4_xs},
+    {"row_mxfp4", check_qrow_mxfp4},    {NULL, NULL},
 };

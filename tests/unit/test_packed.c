@@ -216,7 +216,7 @@ static void damage_is_named(void **state)
     expect(p, n, SL_EUNSUP, "version 2 of the format");
     p[8]--;
     p[12]++;
-    expect(p, n, SL_EUNSUP, "2 of the layout");
+    expect(p, n, SL_EUNSUP, "3 of the layout");
     p[12]--;
     expect(p, n - 1, SL_EFORMAT, "cut short");
     sl_mem_free(p);

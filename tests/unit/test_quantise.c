@@ -15,7 +15,6 @@
 #include "base/base.h"
 #include "base/file.h"
 #include "kern/quant.h"
-#include "kern/quant_file.h"
 #include "kern/quantise.h"
 
 enum { MAX_N = 4096 };
@@ -361,8 +360,7 @@ static void test_which(void **state)
 }
 
 /* Every type that GGUF files have: four blocks of random bytes, and what the
- * gguf package makes of them (tests/golden/make_gguf_types.py). What is widened
- * must mean the same to the bit. */
+ * gguf package makes of them (tests/golden/make_gguf_types.py). */
 static void test_files(void **state)
 {
     static const enum sl_dtype all[] = {
@@ -373,10 +371,8 @@ static void test_files(void **state)
     (void)state;
     for (size_t k = 0; k < sizeof(all) / sizeof(all[0]); k++) {
         const struct sl_dtype_info *d = sl_dtype_get(all[k]);
-        enum sl_dtype to = sl_quant_file_widened(all[k]);
         size_t n = (size_t)N * d->block, len = 0;
         static float want[N * 256], y[N * 256];
-        static unsigned char wide[N * 512];
         char path[80], *text = NULL;
 
         snprintf(path, sizeof(path), "tests/golden/quant/%s.bin", d->name);
@@ -386,28 +382,8 @@ static void test_files(void **state)
         sl_dequantise_row(all[k], y, text, n);
         if (memcmp(y, want, n * sizeof(float)))
             fail_msg("%s means something else", d->name);
-        if (to != SL_N_DTYPE) {
-            assert_true(sl_quant_file_widen(all[k], wide, text, n));
-            memset(y, 0xff, sizeof(y));
-            sl_dequantise_row(to, y, wide, n);
-            for (size_t i = 0; i < n; i++) /* -0 may become 0 */
-                if (memcmp(&y[i], &want[i], 4) && (y[i] < 0 || y[i] > 0 ||
-                                                   want[i] < 0 || want[i] > 0))
-                    fail_msg("%s widened: %zu", d->name, i);
-        }
         sl_file_free(text);
     }
-}
-
-/* An exponent that bfp8 has not, and one that does not matter. */
-static void test_no_wider_mxfp4(void **state)
-{
-    unsigned char b[17] = {250, 1}, out[34];
-
-    (void)state;
-    assert_false(sl_quant_file_widen(SL_MXFP4, out, b, 32));
-    b[1] = 0;
-    assert_true(sl_quant_file_widen(SL_MXFP4, out, b, 32));
 }
 
 int main(void)
@@ -422,7 +398,6 @@ int main(void)
         cmocka_unit_test(test_groups),
         cmocka_unit_test(test_which),
         cmocka_unit_test(test_files),
-        cmocka_unit_test(test_no_wider_mxfp4),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

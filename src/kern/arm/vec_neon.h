@@ -327,6 +327,14 @@ SL_INLINE vi load_u8(const uint8_t *p)
     return widen_s16(vreinterpretq_s16_u16(vmovl_u8(vld1_u8(p))));
 }
 
+SL_INLINE vi look_up(const int8_t t[16], vi v)
+{
+    int8x16_t all = vld1q_s8(t);
+
+    return (vi){vreinterpretq_s32_s8(vqtbl1q_s8(all, vreinterpretq_u8_s32(v.lo))),
+                vreinterpretq_s32_s8(vqtbl1q_s8(all, vreinterpretq_u8_s32(v.hi)))};
+}
+
 /* --- one group of eight rows --- */
 
 SL_INLINE vf half_floats(uint16x8_t h)

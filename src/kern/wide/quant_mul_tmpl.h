@@ -35,21 +35,33 @@ enum {
 /* 32 columns of VEC rows. */
 struct blk {
     vi w[8];
-    /* Scale, and minimum (q4_k, q5_k); units of the halves (bfp); scale, and
-     * the integer scales of the halves (q6_k). */
+    /* Scale, and minimum (has_min); units of the halves (bfp); scale, and the
+     * integer scales of the halves (q6_k, q3_k); d, dmin, and the bytes of both
+     * halves' scales and minima (q2_k). */
     vf s[3];
 };
 
 /* What the blocks of a unit share. */
 struct scales {
     vf d, dmin;
-    uint8_t sc[8][VEC], m[8][VEC]; /* q4_k, q5_k */
+    /* q4_k, q5_k: eight scales, eight minima; q3_k: sixteen scales, iq4_xs:
+     * eight, + 32 */
+    uint8_t sc[16][VEC];
 };
 
 /* Blocks of 32 columns in what one struct of kern/quant.h holds. */
 SL_INLINE size_t n_sub(enum sl_dtype t)
 {
-    return t == SL_Q4_K || t == SL_Q5_K || t == SL_Q6_K ? 8 : 1;
+    return t == SL_Q4_K || t == SL_Q5_K || t == SL_Q6_K || t == SL_Q3_K ||
+                   t == SL_Q2_K || t == SL_IQ4_XS
+               ? 8
+               : 1;
+}
+
+/* A scale and a minimum of a block. */
+SL_INLINE bool has_min(enum sl_dtype t)
+{
+    return t == SL_Q4_K || t == SL_Q5_K || t == SL_Q4_1 || t == SL_Q5_1;
 }
 
 /* Its bytes. */
@@ -61,7 +73,15 @@ SL_INLINE size_t unit_bytes(enum sl_dtype t)
                                       [SL_Q4_K] = sizeof(struct sl_q4_k_group),
                                       [SL_Q4_0] = sizeof(struct sl_q4_0_group),
                                       [SL_BFP8] = sizeof(struct sl_bfp8_group),
-                                      [SL_BFP4] = sizeof(struct sl_bfp4_group)};
+                                      [SL_BFP4] = sizeof(struct sl_bfp4_group),
+                                      [SL_Q4_1] = sizeof(struct sl_q4_1_group),
+                                      [SL_Q5_0] = sizeof(struct sl_q5_0_group),
+                                      [SL_Q5_1] = sizeof(struct sl_q5_1_group),
+                                      [SL_Q3_K] = sizeof(struct sl_q3_k_group),
+                                      [SL_Q2_K] = sizeof(struct sl_q2_k_group),
+                                      [SL_IQ4_NL] = sizeof(struct sl_q4_0_group),
+                                      [SL_IQ4_XS] = sizeof(struct sl_iq4_xs_group),
+                                      [SL_MXFP4] = sizeof(struct sl_mxfp4_group)};
 
     return bytes[t];
 }
@@ -82,9 +102,9 @@ SL_INLINE void k_scales(struct scales *s, size_t half, const uint8_t *p)
         v[2] = (z & 15 * byte) | (x >> 2 & 0x30 * byte);
         v[3] = (z >> 4 & 15 * byte) | (y >> 2 & 0x30 * byte);
         __builtin_memcpy(&s->sc[b][8 * half], &v[0], 8);
-        __builtin_memcpy(&s->m[b][8 * half], &v[1], 8);
+        __builtin_memcpy(&s->sc[b + 8][8 * half], &v[1], 8);
         __builtin_memcpy(&s->sc[b + 4][8 * half], &v[2], 8);
-        __builtin_memcpy(&s->m[b + 4][8 * half], &v[3], 8);
+        __builtin_memcpy(&s->sc[b + 12][8 * half], &v[3], 8);
     }
 }
 
@@ -95,8 +115,20 @@ SL_INLINE void open_unit(enum sl_dtype t, struct scales *s, const struct at *p)
         s->dmin = pair_f16(p, offsetof(struct sl_q4_k_group, dmin));
         for (size_t h = 0; h < HALVES; h++)
             k_scales(s, h, p->p[h] + offsetof(struct sl_q4_k_group, s));
-    } else if (t == SL_Q6_K) {
+    } else if (n_sub(t) > 1) { /* all others begin with d */
         s->d = pair_f16(p, offsetof(struct sl_q6_k_group, d));
+    }
+    if (t == SL_Q2_K)
+        s->dmin = pair_f16(p, offsetof(struct sl_q2_k_group, dmin));
+    for (size_t h = 0; h < HALVES; h++) {
+        for (size_t k = 0; t == SL_Q3_K && k < 16; k++)
+            sl_quant_six_rows(&s->sc[k][8 * h],
+                              p->p[h] + offsetof(struct sl_q3_k_group, s), 16,
+                              k);
+        for (size_t k = 0; t == SL_IQ4_XS && k < 8; k++)
+            sl_quant_six_rows(&s->sc[k][8 * h],
+                              p->p[h] + offsetof(struct sl_iq4_xs_group, s), 8,
+                              k);
     }
 }
 
@@ -121,10 +153,34 @@ SL_INLINE vi whole(const struct at *p, size_t off)
     return WEIGHTS_SIGNED ? ixor(v, iset((int)0x80808080)) : v;
 }
 
-/* Vector i of block b of a unit, as dot4 takes it. */
+/* Bit i of every byte of a vector, moved to `to`. */
+SL_INLINE vi extra(const struct at *p, size_t off, size_t i, size_t to)
+{
+    return iand(move_bit(pair_bytes(p, off), i, to),
+                iset((int)(0x01010101u << to)));
+}
+
+/* Bits 2 i, 2 i + 1 of the two vectors at `off`, i < 4 for each, moved to `to`.
+ */
+SL_INLINE vi two_bits(const struct at *p, size_t off, size_t i, size_t to)
+{
+    return iand(move_bit(pair_bytes(p, off + 32 * (i / 4)), 2 * (i % 4), to),
+                iset((int)(0x03030303u << to)));
+}
+
+/* Levels of iq4_nl and iq4_xs. */
+SL_INLINE vi levels(const struct at *p, size_t off, size_t i)
+{
+    vi v = look_up(sl_quant_iq4, nibbles(p, off, i));
+
+    return WEIGHTS_SIGNED ? v : ixor(v, iset((int)0x80808080));
+}
+
+/* Vector i of block b of a unit, as dot4 takes it: u, t[u] + 12 for mxfp4. */
 SL_INLINE vi weight(enum sl_dtype t, const struct at *p, size_t b, size_t i)
 {
-    vi h;
+    static const int8_t e2m1[16] = {12, 13, 14, 15, 16, 18, 20, 24,
+                                    12, 11, 10, 9,  8,  6,  4,  0};
 
     if (t == SL_Q8_0)
         return whole(p, offsetof(struct sl_q8_0_group, q) + 32 * i);
@@ -134,17 +190,33 @@ SL_INLINE vi weight(enum sl_dtype t, const struct at *p, size_t b, size_t i)
         return nibbles(p, offsetof(struct sl_q4_0_group, q), i);
     if (t == SL_BFP4)
         return nibbles(p, offsetof(struct sl_bfp4_group, q), i);
+    if (t == SL_Q4_1)
+        return nibbles(p, offsetof(struct sl_q4_1_group, q), i);
     if (t == SL_Q4_K)
         return nibbles(p, offsetof(struct sl_q4_k_group, q) + 128 * b, i);
-    if (t == SL_Q5_K) {
-        h = pair_bytes(p, offsetof(struct sl_q5_k_group, h) + 32 * b);
-        h = iand(move_bit(h, i, 4), iset(0x10101010));
+    if (t == SL_IQ4_NL)
+        return levels(p, offsetof(struct sl_q4_0_group, q), i);
+    if (t == SL_IQ4_XS)
+        return levels(p, offsetof(struct sl_iq4_xs_group, q) + 128 * b, i);
+    if (t == SL_MXFP4)
+        return look_up(e2m1,
+                       nibbles(p, offsetof(struct sl_mxfp4_group, q), i));
+    if (t == SL_Q5_0)
+        return ior(nibbles(p, offsetof(struct sl_q5_0_group, q), i),
+                   extra(p, offsetof(struct sl_q5_0_group, h), i, 4));
+    if (t == SL_Q5_1)
+        return ior(nibbles(p, offsetof(struct sl_q5_1_group, q), i),
+                   extra(p, offsetof(struct sl_q5_1_group, h), i, 4));
+    if (t == SL_Q5_K)
         return ior(nibbles(p, offsetof(struct sl_q5_k_group, q) + 128 * b, i),
-                   h);
-    }
-    h = pair_bytes(p, offsetof(struct sl_q6_k_group, h) + 64 * b + 32 * (i / 4));
-    h = iand(move_bit(h, 2 * (i % 4), 4), iset(0x30303030));
-    return ior(nibbles(p, offsetof(struct sl_q6_k_group, q) + 128 * b, i), h);
+                   extra(p, offsetof(struct sl_q5_k_group, h) + 32 * b, i, 4));
+    if (t == SL_Q2_K)
+        return two_bits(p, offsetof(struct sl_q2_k_group, q) + 64 * b, i, 0);
+    if (t == SL_Q3_K)
+        return ior(two_bits(p, offsetof(struct sl_q3_k_group, q) + 64 * b, i, 0),
+                   extra(p, offsetof(struct sl_q3_k_group, h) + 32 * b, i, 2));
+    return ior(nibbles(p, offsetof(struct sl_q6_k_group, q) + 128 * b, i),
+               two_bits(p, offsetof(struct sl_q6_k_group, h) + 64 * b, i, 4));
 }
 
 /* sl_quant_bfp_unit of the exponents at `off` */
@@ -153,12 +225,24 @@ SL_INLINE vf bfp_units(const struct at *p, size_t off, float one)
     return vmul(floats(ishl(pair_u8(p, off), 23)), set(one));
 }
 
+/* sl_quant_mxfp4_unit of the exponents */
+SL_INLINE vf mxfp4_units(const struct at *p)
+{
+    vi e = pair_u8(p, offsetof(struct sl_mxfp4_group, e));
+    vi a = iadd(ishr(e, 1), iset(63));
+    vi b = iadd(ishr(iadd(e, iset(1)), 1), iset(63));
+
+    return vmul(floats(ishl(a, 23)), floats(ishl(b, 23)));
+}
+
 /* s of struct blk. */
 SL_INLINE vf scale(enum sl_dtype t, const struct scales *s, const struct at *p,
                    size_t b, size_t i)
 {
-    if (t == SL_Q8_0 || t == SL_Q4_0)
-        return i ? set(0) : pair_f16(p, offsetof(struct sl_q8_0_group, d));
+    const size_t at_s = offsetof(struct sl_q2_k_group, s) + 16 * b;
+
+    if (t == SL_MXFP4)
+        return i ? set(0) : mxfp4_units(p);
     if (t == SL_BFP8)
         return i > 1 ? set(0) : bfp_units(p, 8 * i, 0x1p-6f);
     if (t == SL_BFP4)
@@ -169,9 +253,28 @@ SL_INLINE vf scale(enum sl_dtype t, const struct scales *s, const struct at *p,
                                        offsetof(struct sl_q6_k_group, sc) +
                                            16 * b + i - 1,
                                        2));
+    if (t == SL_Q3_K)
+        return i == 0 ? s->d
+                      : floats(iadd(load_u8(s->sc[2 * b + i - 1]), iset(-32)));
+    if (t == SL_Q2_K)
+        return i == 0   ? s->d
+               : i == 1 ? s->dmin
+                        : floats(ior(pair_u8(p, at_s),
+                                     ishl(pair_u8(p, at_s + 8), 8)));
+    if (t == SL_Q4_1 || t == SL_Q5_1) /* m lies where q4_1 has it */
+        return i == 0   ? pair_f16(p, 0)
+               : i == 1 ? vmul(pair_f16(p, offsetof(struct sl_q4_1_group, m)),
+                               set(-1))
+                        : set(0);
+    if (n_sub(t) == 1)
+        return i ? set(0) : pair_f16(p, offsetof(struct sl_q4_0_group, d));
+    if (t == SL_IQ4_XS)
+        return i ? set(0)
+                 : vmul(s->d,
+                        to_float(iadd(load_u8(s->sc[b]), iset(-32))));
     if (i == 0)
         return vmul(s->d, to_float(load_u8(s->sc[b])));
-    return i == 1 ? vmul(s->dmin, to_float(load_u8(s->m[b]))) : set(0);
+    return i == 1 ? vmul(s->dmin, to_float(load_u8(s->sc[8 + b]))) : set(0);
 }
 
 /* Where a block's weights come from, for G registers: unpacked, or packed and
@@ -207,9 +310,13 @@ typedef vf accs[MAX_M][G];
 
 SL_INLINE int zero_point(enum sl_dtype t)
 {
-    if (t == SL_Q8_0 || t == SL_BFP8)
+    const int zero[SL_N_DTYPE] = {[SL_Q4_0] = 8,  [SL_BFP4] = 8,
+                                  [SL_Q5_0] = 16, [SL_Q6_K] = 32,
+                                  [SL_Q3_K] = 4,  [SL_MXFP4] = 12};
+
+    if (t == SL_Q8_0 || t == SL_BFP8 || t == SL_IQ4_NL || t == SL_IQ4_XS)
         return WEIGHTS_SIGNED ? 0 : 128;
-    return t == SL_Q4_0 || t == SL_BFP4 ? 8 : t == SL_Q6_K ? 32 : 0;
+    return zero[t];
 }
 
 /* Sum of the activations of token t in n halves of the block from h on. */
@@ -306,7 +413,7 @@ SL_INLINE vf fma_int(vf scale, vf a, vi i, vf acc)
     return vfma(vmul(scale, a), to_float(i), acc);
 }
 
-/* All 32 columns have one scale; q4_k and q5_k a minimum too. */
+/* All 32 columns have one scale; some types a minimum too. */
 SL_INLINE void step_one(enum sl_dtype type, size_t m, accs acc,
                         const struct from *f, const struct act *x)
 {
@@ -321,13 +428,14 @@ SL_INLINE void step_one(enum sl_dtype type, size_t m, accs acc,
         UNROLL
         for (size_t g = 0; g < G; g++) {
             acc[t][g] = fma_int(get_s(type, f, g, 0), a, s[t][g], acc[t][g]);
-            if (type == SL_Q4_K || type == SL_Q5_K)
+            if (has_min(type))
                 acc[t][g] = vfnma(get_s(type, f, g, 1), sum, acc[t][g]);
         }
     }
 }
 
-/* q6_k: an integer scale for each half. */
+/* q6_k and q3_k: an integer scale for each half; q2_k: and an integer minimum.
+ */
 SL_INLINE void step_q6(enum sl_dtype type, size_t m, accs acc,
                        const struct from *f, const struct act *x)
 {
@@ -341,10 +449,23 @@ SL_INLINE void step_q6(enum sl_dtype type, size_t m, accs acc,
 
         UNROLL
         for (size_t g = 0; g < G; g++) {
-            vi i = iadd(imul(s0[t][g], bits(get_s(type, f, g, 1))),
-                        imul(s1[t][g], bits(get_s(type, f, g, 2))));
+            const vi low = iset(15);
+            vi sc0 = bits(get_s(type, f, g, 1)), v = bits(get_s(type, f, g, 2));
+            vi sc1 = v, i;
 
+            if (type == SL_Q2_K) {
+                sc0 = iand(v, low);
+                sc1 = iand(ishr(v, 8), low);
+            }
+            i = iadd(imul(s0[t][g], sc0), imul(s1[t][g], sc1));
             acc[t][g] = fma_int(get_s(type, f, g, 0), a, i, acc[t][g]);
+            if (type == SL_Q2_K) {
+                vi m0 = imul(iand(ishr(v, 4), low), iset(total(x, t, 0, 1)));
+                vi m1 = imul(ishr(v, 12), iset(total(x, t, 1, 1)));
+
+                acc[t][g] = vfnma(get_s(type, f, g, 1),
+                                  vmul(a, to_float(iadd(m0, m1))), acc[t][g]);
+            }
         }
     }
 }
@@ -374,7 +495,7 @@ SL_INLINE void step_bfp(enum sl_dtype type, size_t m, accs acc,
 SL_INLINE void step(enum sl_dtype type, size_t m, accs acc,
                     const struct from *f, struct act *x)
 {
-    if (type == SL_Q6_K)
+    if (type == SL_Q6_K || type == SL_Q3_K || type == SL_Q2_K)
         step_q6(type, m, acc, f, x);
     else if (type == SL_BFP8 || type == SL_BFP4)
         step_bfp(type, m, acc, f, x);
@@ -562,6 +683,38 @@ SL_INLINE size_t share(size_t left)
 #define NAME(x) x##_bfp4
 #include "kern/wide/quant_type_tmpl.h"
 
+#define TYPE SL_Q5_1
+#define NAME(x) x##_q5_1
+#include "kern/wide/quant_type_tmpl.h"
+
+#define TYPE SL_Q5_0
+#define NAME(x) x##_q5_0
+#include "kern/wide/quant_type_tmpl.h"
+
+#define TYPE SL_Q4_1
+#define NAME(x) x##_q4_1
+#include "kern/wide/quant_type_tmpl.h"
+
+#define TYPE SL_Q3_K
+#define NAME(x) x##_q3_k
+#include "kern/wide/quant_type_tmpl.h"
+
+#define TYPE SL_Q2_K
+#define NAME(x) x##_q2_k
+#include "kern/wide/quant_type_tmpl.h"
+
+#define TYPE SL_IQ4_NL
+#define NAME(x) x##_iq4_nl
+#include "kern/wide/quant_type_tmpl.h"
+
+#define TYPE SL_IQ4_XS
+#define NAME(x) x##_iq4_xs
+#include "kern/wide/quant_type_tmpl.h"
+
+#define TYPE SL_MXFP4
+#define NAME(x) x##_mxfp4
+#include "kern/wide/quant_type_tmpl.h"
+
 void ISA(sl_kern_init_quant_mul)(struct sl_kern *k)
 {
     k->mulq[SL_Q8_0] = mulq_q8_0;
@@ -571,4 +724,12 @@ void ISA(sl_kern_init_quant_mul)(struct sl_kern *k)
     k->mulq[SL_Q4_0] = mulq_q4_0;
     k->mulq[SL_BFP8] = mulq_bfp8;
     k->mulq[SL_BFP4] = mulq_bfp4;
+    k->mulq[SL_Q5_1] = mulq_q5_1;
+    k->mulq[SL_Q5_0] = mulq_q5_0;
+    k->mulq[SL_Q4_1] = mulq_q4_1;
+    k->mulq[SL_Q3_K] = mulq_q3_k;
+    k->mulq[SL_Q2_K] = mulq_q2_k;
+    k->mulq[SL_IQ4_NL] = mulq_iq4_nl;
+    k->mulq[SL_IQ4_XS] = mulq_iq4_xs;
+    k->mulq[SL_MXFP4] = mulq_mxfp4;
 }

@@ -33,6 +33,7 @@
  *                                    other lanes are 0 and no byte is touched
  *   load_bf16 load_i8 load_u8        VEC elements; as floats, floats, integers
  *   spread(p)      four bytes in every lane
+ *   look_up(t, v)  t[b] for every byte b of v, all below 16
  *   dot4(acc, w, a)  acc + the sum of four products of bytes, exact
  *   top(v)         the largest lane, no NaN among them
  *   lowest(v)      lane 0

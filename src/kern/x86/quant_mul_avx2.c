@@ -13,7 +13,8 @@
  *            columns of a scale: 8 * 32 * 127 = 32,512; the widening
  *            multiplication (madd) multiplies by the scale at no cost
  *   8 bits   as magnitudes, with their signs moved to the activations:
- *            2 * 128 * 127 = 32,512; each step is widened
+ *            2 * 128 * 127 = 32,512; each step is widened. So do iq4_nl and
+ *            iq4_xs after their table, which is one shuffle
  *
  * The plain addition of 16 bits wraps, so only the whole sum has to fit. That
  * is what lets 5 and 6 bits wait: a lane begins with minus 16 or 32 times the
@@ -38,7 +39,7 @@
 #include <immintrin.h>
 
 #include "kern/quant.h"
-#include "kern/x86/vec_avx2.h"
+#include "kern/x86/quant_unpack_avx2.h"
 #include "kern/x86/x86.h"
 
 enum {
@@ -63,174 +64,11 @@ struct blk {
     __m256i w[8]; /* u; 8-bit types: signed, u - 128 */
     /* scale; bfp: unit of columns 0 to 15 */
     __m256 s0;
-    /* q4_k, q5_k: minimum; bfp: unit of columns 16 to 31; q6_k: the two scales
-     * as pairs of int16 */
+    /* q4_k, q5_k, q4_1, q5_1: minimum; bfp: unit of columns 16 to 31; q6_k,
+     * q3_k, q2_k: the two scales as pairs of int16, q2_k's with minima */
     __m256 s1;
+    __m256 s2; /* q2_k: dmin */
 };
-
-/* Scales of a unit of columns that is read at once. */
-struct scales {
-    __m256 d, dmin;
-    uint8_t sc[8][8], m[8][8]; /* q4_k, q5_k */
-};
-
-SL_INLINE __m256i load(const void *p)
-{
-    return _mm256_loadu_si256((const __m256i *)p);
-}
-
-SL_INLINE __m256 load_f16(const uint16_t *p)
-{
-    return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)p));
-}
-
-/* Four bytes in every lane. */
-SL_INLINE __m256i spread(const void *p)
-{
-    int32_t v;
-
-    __builtin_memcpy(&v, p, sizeof(v));
-    return _mm256_set1_epi32(v);
-}
-
-/* --- unpacking --- */
-
-/* Blocks of 32 columns in what one struct of kern/quant.h holds. */
-SL_INLINE size_t n_sub(enum sl_dtype t)
-{
-    return t == SL_Q4_K || t == SL_Q5_K || t == SL_Q6_K ? 8 : 1;
-}
-
-/* Its bytes. */
-SL_INLINE size_t unit_bytes(enum sl_dtype t)
-{
-    const size_t bytes[SL_N_DTYPE] = {[SL_Q8_0] = sizeof(struct sl_q8_0_group),
-                                      [SL_Q6_K] = sizeof(struct sl_q6_k_group),
-                                      [SL_Q5_K] = sizeof(struct sl_q5_k_group),
-                                      [SL_Q4_K] = sizeof(struct sl_q4_k_group),
-                                      [SL_Q4_0] = sizeof(struct sl_q4_0_group),
-                                      [SL_BFP8] = sizeof(struct sl_bfp8_group),
-                                      [SL_BFP4] = sizeof(struct sl_bfp4_group)};
-
-    return bytes[t];
-}
-
-/* The twelve vectors of eight bytes -> eight scales and minima for each row
- * (sl_quant_k_scale, sl_quant_k_min). */
-SL_INLINE void k_scales(struct scales *s, const uint8_t p[12][8])
-{
-    const __m256i low6 = _mm256_set1_epi8(63), low4 = _mm256_set1_epi8(15);
-    const __m256i top = _mm256_set1_epi8(0x30);
-    __m256i a = load(p[0]), b = load(p[4]), c = load(p[8]);
-    __m256i a4 = _mm256_and_si256(_mm256_srli_epi16(a, 2), top);
-    __m256i b4 = _mm256_and_si256(_mm256_srli_epi16(b, 2), top);
-    __m256i c4 = _mm256_and_si256(_mm256_srli_epi16(c, 4), low4);
-
-    _mm256_storeu_si256((__m256i *)s->sc[0], _mm256_and_si256(a, low6));
-    _mm256_storeu_si256((__m256i *)s->m[0], _mm256_and_si256(b, low6));
-    _mm256_storeu_si256((__m256i *)s->sc[4],
-                        _mm256_or_si256(_mm256_and_si256(c, low4), a4));
-    _mm256_storeu_si256((__m256i *)s->m[4], _mm256_or_si256(c4, b4));
-}
-
-/* What the blocks of the unit at p share. */
-SL_INLINE void open_unit(enum sl_dtype t, struct scales *s, const void *p)
-{
-    const struct sl_q4_k_group *k = p; /* q5_k begins like q4_k */
-    const struct sl_q6_k_group *k6 = p;
-
-    if (t == SL_Q4_K || t == SL_Q5_K) {
-        s->d = load_f16(k->d);
-        s->dmin = load_f16(k->dmin);
-        k_scales(s, k->s);
-    } else if (t == SL_Q6_K) {
-        s->d = load_f16(k6->d);
-    }
-}
-
-/* A vector of halves of bytes. The address of the high halves is made opaque:
- * else the compiler keeps the low ones' vector for them, in registers that it
- * does not have. */
-SL_INLINE __m256i nibbles(const uint8_t q[4][8][4], size_t i)
-{
-    const __m256i low = _mm256_set1_epi8(15);
-    const void *p = q[i % 4];
-
-    if (i < 4)
-        return _mm256_and_si256(load(p), low);
-    __asm__("" : "+r"(p));
-    return _mm256_and_si256(_mm256_srli_epi16(load(p), 4), low);
-}
-
-/* v shifted so that its bit `from` comes to bit `to`, of every byte. */
-SL_INLINE __m256i move_bit(__m256i v, size_t from, size_t to)
-{
-    return from < to ? _mm256_slli_epi16(v, (int)(to - from))
-                     : _mm256_srli_epi16(v, (int)(from - to));
-}
-
-/* Vector i of block b of the unit at p: u; 8-bit types: signed, u - 128. */
-SL_INLINE __m256i weight(enum sl_dtype t, const void *p, size_t b, size_t i)
-{
-    const struct sl_q4_k_group *k4 = p;
-    const struct sl_q5_k_group *k5 = p;
-    const struct sl_q6_k_group *k6 = p;
-    __m256i h;
-
-    if (t == SL_Q8_0)
-        return _mm256_xor_si256(load(((const struct sl_q8_0_group *)p)->q[i]),
-                                _mm256_set1_epi8((char)0x80));
-    if (t == SL_BFP8)
-        return _mm256_xor_si256(load(((const struct sl_bfp8_group *)p)->q[i]),
-                                _mm256_set1_epi8((char)0x80));
-    if (t == SL_Q4_0)
-        return nibbles(((const struct sl_q4_0_group *)p)->q, i);
-    if (t == SL_BFP4)
-        return nibbles(((const struct sl_bfp4_group *)p)->q, i);
-    if (t == SL_Q4_K)
-        return nibbles(k4->q[b], i);
-    if (t == SL_Q5_K) {
-        h = move_bit(load(k5->h[b]), i, 4);
-        h = _mm256_and_si256(h, _mm256_set1_epi8(0x10));
-        return _mm256_or_si256(nibbles(k5->q[b], i), h);
-    }
-    h = move_bit(load(k6->h[b][i / 4]), 2 * (i % 4), 4);
-    h = _mm256_and_si256(h, _mm256_set1_epi8(0x30));
-    return _mm256_or_si256(nibbles(k6->q[b], i), h);
-}
-
-/* s0 and s1 of struct blk. */
-SL_INLINE __m256 scale0(enum sl_dtype t, const struct scales *s, const void *p,
-                        size_t b)
-{
-    if (t == SL_Q8_0)
-        return load_f16(((const struct sl_q8_0_group *)p)->d);
-    if (t == SL_Q4_0)
-        return load_f16(((const struct sl_q4_0_group *)p)->d);
-    if (t == SL_BFP8)
-        return bfp_unit(((const struct sl_bfp8_group *)p)->e[0], 0x1p-6f);
-    if (t == SL_BFP4)
-        return bfp_unit(((const struct sl_bfp4_group *)p)->e[0], 0x1p-2f);
-    if (t == SL_Q6_K)
-        return s->d;
-    return _mm256_mul_ps(s->d, _mm256_cvtepi32_ps(load_u8(s->sc[b])));
-}
-
-SL_INLINE __m256 scale1(enum sl_dtype t, const struct scales *s, const void *p,
-                        size_t b)
-{
-    if (t == SL_BFP8)
-        return bfp_unit(((const struct sl_bfp8_group *)p)->e[1], 0x1p-6f);
-    if (t == SL_BFP4)
-        return bfp_unit(((const struct sl_bfp4_group *)p)->e[1], 0x1p-2f);
-    if (t == SL_Q6_K)
-        return _mm256_castsi256_ps(_mm256_cvtepi8_epi16(_mm_loadu_si128(
-            (const __m128i *)(const void *)((const struct sl_q6_k_group *)p)
-                ->sc[b])));
-    if (t == SL_Q4_K || t == SL_Q5_K)
-        return _mm256_mul_ps(s->dmin, _mm256_cvtepi32_ps(load_u8(s->m[b])));
-    return _mm256_setzero_ps(); /* q8_0 and q4_0 have no second one */
-}
 
 /* Where a block's weights come from, for G groups: unpacked, or packed and
  * unpacked at each use. Which is a constant where this is inlined. */
@@ -257,14 +95,21 @@ SL_INLINE __m256 get_s1(enum sl_dtype t, const struct from *f, size_t g)
     return f->blk ? f->blk[g].s1 : scale1(t, &f->scales[g], f->unit[g], f->b);
 }
 
+SL_INLINE __m256 get_dmin(const struct from *f, size_t g)
+{
+    return f->blk ? f->blk[g].s2 : f->scales[g].dmin;
+}
+
 /* --- sums of integers, m tokens by G groups --- */
 
 /* What 32 activations of a token contribute that no weight changes. */
 struct prep {
-    float scale;    /* a */
-    float min;      /* q4_k, q5_k: a * (sum q) */
-    int32_t off[2]; /* pairs of int16, for each half of the columns; q5_k: of
-                       all columns, and an int32 */
+    float scale; /* a */
+    float min;   /* has_min: a * (sum q) */
+    /* Pairs of int16: minus what the zero point adds, for each half of the
+     * columns, or for all. q5_k, q5_1: the second gives it back. q2_k: the
+     * first is the sums of both halves. */
+    int32_t off[2];
 };
 
 /* Activations from some column on. */
@@ -300,7 +145,7 @@ SL_INLINE void sum16(enum sl_dtype type, size_t m, sums s, const struct from *f,
         for (size_t t = 0; t < m; t++) {
             __m256i a = spread(x->q + t * x->ld + 4 * (i0 + i)), off;
 
-            if (i == 0 && type != SL_Q4_K)
+            if (i == 0 && zero_point(type))
                 off = spread(&x->p[t * x->ld_p].off[half]);
             UNROLL
             for (size_t g = 0; g < G; g++) {
@@ -308,7 +153,7 @@ SL_INLINE void sum16(enum sl_dtype type, size_t m, sums s, const struct from *f,
 
                 if (i > 0)
                     p = _mm256_add_epi16(s[t][g], p);
-                else if (type != SL_Q4_K)
+                else if (zero_point(type))
                     p = _mm256_add_epi16(off, p);
                 s[t][g] = keep(p);
             }
@@ -378,9 +223,11 @@ SL_INLINE void sum_q6(enum sl_dtype type, size_t m, sums s,
         sum16(type, m, h, f, x, 4 * half, 4, half);
         UNROLL
         for (size_t g = 0; g < G; g++) {
-            __m256i sc =
-                one_of_two(_mm256_castps_si256(get_s1(type, f, g)), half);
+            __m256i sc = _mm256_castps_si256(get_s1(type, f, g));
 
+            if (type == SL_Q2_K)
+                sc = _mm256_and_si256(sc, _mm256_set1_epi16(15));
+            sc = one_of_two(sc, half);
             UNROLL
             for (size_t t = 0; t < m; t++) {
                 __m256i p = _mm256_madd_epi16(h[t][g], sc);
@@ -405,18 +252,18 @@ SL_INLINE __m256 scale_of(const struct act *x, size_t t)
     return _mm256_broadcast_ss(&x->p[t * x->ld_p].scale);
 }
 
-/* q8_0, q4_0 and q6_k: one scale, a zero point. */
+/* Those with one scale and a zero point, or an integer scale for each half. */
 SL_INLINE void step_zero(enum sl_dtype type, size_t m, accs acc,
                          const struct from *f, const struct act *x)
 {
     sums s;
 
-    if (type == SL_Q8_0)
+    if (type == SL_Q8_0 || type == SL_IQ4_NL || type == SL_IQ4_XS)
         sum8(type, m, s, f, x, 0, 8);
-    else if (type == SL_Q4_0)
-        sum16_wide(type, m, s, f, x, 0, 8, 0);
-    else
+    else if (type == SL_Q6_K || type == SL_Q3_K)
         sum_q6(type, m, s, f, x);
+    else
+        sum16_wide(type, m, s, f, x, 0, 8, 0);
     UNROLL
     for (size_t t = 0; t < m; t++) {
         __m256 a = scale_of(x, t);
@@ -427,7 +274,7 @@ SL_INLINE void step_zero(enum sl_dtype type, size_t m, accs acc,
     }
 }
 
-/* q4_k and q5_k: a scale and a minimum. */
+/* A scale and a minimum. */
 SL_INLINE void step_min(enum sl_dtype type, size_t m, accs acc,
                         const struct from *f, const struct act *x)
 {
@@ -442,10 +289,36 @@ SL_INLINE void step_min(enum sl_dtype type, size_t m, accs acc,
 
         UNROLL
         for (size_t g = 0; g < G; g++) {
-            if (type == SL_Q5_K)
+            if (zero_point(type))
                 s[t][g] = _mm256_add_epi32(s[t][g], spread(&p->off[1]));
             acc[t][g] = fma_int(get_s0(type, f, g), a, s[t][g], acc[t][g]);
             acc[t][g] = _mm256_fnmadd_ps(get_s1(type, f, g), min, acc[t][g]);
+        }
+    }
+}
+
+/* q2_k: an integer scale and an integer minimum for each half. */
+SL_INLINE void step_q2(enum sl_dtype type, size_t m, accs acc,
+                       const struct from *f, const struct act *x)
+{
+    sums s;
+
+    sum_q6(type, m, s, f, x);
+    UNROLL
+    for (size_t t = 0; t < m; t++) {
+        __m256 a = scale_of(x, t);
+        __m256i halves = spread(&x->p[t * x->ld_p].off[0]);
+
+        UNROLL
+        for (size_t g = 0; g < G; g++) {
+            __m256i min =
+                _mm256_srli_epi16(_mm256_castps_si256(get_s1(type, f, g)), 4);
+
+            min = _mm256_madd_epi16(min, halves);
+            acc[t][g] = fma_int(get_s0(type, f, g), a, s[t][g], acc[t][g]);
+            acc[t][g] = _mm256_fnmadd_ps(
+                get_dmin(f, g), _mm256_mul_ps(a, _mm256_cvtepi32_ps(min)),
+                acc[t][g]);
         }
     }
 }
@@ -478,8 +351,10 @@ SL_INLINE void step_bfp(enum sl_dtype type, size_t m, accs acc,
 SL_INLINE void step(enum sl_dtype type, size_t m, accs acc,
                     const struct from *f, struct act *x)
 {
-    if (type == SL_Q4_K || type == SL_Q5_K)
+    if (has_min(type))
         step_min(type, m, acc, f, x);
+    else if (type == SL_Q2_K)
+        step_q2(type, m, acc, f, x);
     else if (type == SL_BFP8 || type == SL_BFP4)
         step_bfp(type, m, acc, f, x);
     else
@@ -588,6 +463,8 @@ SL_INLINE void unpack_block(enum sl_dtype type, struct blk *o,
         o->w[i] = weight(type, p, b, i);
     o->s0 = scale0(type, s, p, b);
     o->s1 = scale1(type, s, p, b);
+    if (type == SL_Q2_K)
+        o->s2 = s->dmin;
 }
 
 /* Columns c0 to c0 + n - 1 of G groups; a missing group is zeros. */
@@ -631,24 +508,22 @@ SL_INLINE void prepare_block(enum sl_dtype type, struct prep *p,
     const int32_t all = sum[0] + sum[1];
 
     p->scale = scale;
-    if (type == SL_Q4_K || type == SL_Q5_K)
+    if (has_min(type))
         p->min = scale * (float)all;
-    if (type == SL_Q4_0 || type == SL_Q5_K || type == SL_Q6_K ||
-        type == SL_BFP4) {
+    if (type == SL_Q2_K)
+        __builtin_memcpy(&p->off[0], sum, sizeof(p->off[0]));
+    if (zero_point(type)) {
+        const __m128i minus = _mm_set1_epi16((short)-zero_point(type));
         __m256i v = pair_sums(q);
         __m128i lo = _mm256_castsi256_si128(v);
         __m128i hi = _mm256_extracti128_si256(v, 1);
-        const int shift = type == SL_Q6_K ? 5 : type == SL_Q5_K ? 4 : 3;
 
-        if (type == SL_Q4_0 || type == SL_Q5_K)
+        if (type != SL_Q6_K && type != SL_Q3_K && type != SL_BFP4)
             lo = _mm_add_epi16(lo, hi);
-        lo = _mm_slli_epi16(lo, shift);
-        hi = _mm_slli_epi16(hi, shift);
-        p->off[0] = _mm_cvtsi128_si32(_mm_sub_epi16(_mm_setzero_si128(), lo));
-        p->off[1] =
-            type == SL_Q5_K
-                ? 16 * all
-                : _mm_cvtsi128_si32(_mm_sub_epi16(_mm_setzero_si128(), hi));
+        p->off[0] = _mm_cvtsi128_si32(_mm_mullo_epi16(lo, minus));
+        p->off[1] = has_min(type)
+                        ? zero_point(type) * all
+                        : _mm_cvtsi128_si32(_mm_mullo_epi16(hi, minus));
     }
 }
 
@@ -711,6 +586,38 @@ SL_INLINE size_t share(size_t left)
 #define NAME(x) x##_bfp4
 #include "kern/x86/quant_mul_tmpl.h"
 
+#define TYPE SL_Q5_1
+#define NAME(x) x##_q5_1
+#include "kern/x86/quant_mul_tmpl.h"
+
+#define TYPE SL_Q5_0
+#define NAME(x) x##_q5_0
+#include "kern/x86/quant_mul_tmpl.h"
+
+#define TYPE SL_Q4_1
+#define NAME(x) x##_q4_1
+#include "kern/x86/quant_mul_tmpl.h"
+
+#define TYPE SL_Q3_K
+#define NAME(x) x##_q3_k
+#include "kern/x86/quant_mul_tmpl.h"
+
+#define TYPE SL_Q2_K
+#define NAME(x) x##_q2_k
+#include "kern/x86/quant_mul_tmpl.h"
+
+#define TYPE SL_IQ4_NL
+#define NAME(x) x##_iq4_nl
+#include "kern/x86/quant_mul_tmpl.h"
+
+#define TYPE SL_IQ4_XS
+#define NAME(x) x##_iq4_xs
+#include "kern/x86/quant_mul_tmpl.h"
+
+#define TYPE SL_MXFP4
+#define NAME(x) x##_mxfp4
+#include "kern/x86/quant_mul_tmpl.h"
+
 void sl_kern_init_quant_mul__avx2(struct sl_kern *k)
 {
     k->mulq[SL_Q8_0] = mulq_q8_0;
@@ -720,4 +627,12 @@ void sl_kern_init_quant_mul__avx2(struct sl_kern *k)
     k->mulq[SL_Q4_0] = mulq_q4_0;
     k->mulq[SL_BFP8] = mulq_bfp8;
     k->mulq[SL_BFP4] = mulq_bfp4;
+    k->mulq[SL_Q5_1] = mulq_q5_1;
+    k->mulq[SL_Q5_0] = mulq_q5_0;
+    k->mulq[SL_Q4_1] = mulq_q4_1;
+    k->mulq[SL_Q3_K] = mulq_q3_k;
+    k->mulq[SL_Q2_K] = mulq_q2_k;
+    k->mulq[SL_IQ4_NL] = mulq_iq4_nl;
+    k->mulq[SL_IQ4_XS] = mulq_iq4_xs;
+    k->mulq[SL_MXFP4] = mulq_mxfp4;
 }

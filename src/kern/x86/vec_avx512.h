@@ -161,6 +161,13 @@ SL_INLINE vf to_float(vi v)
     return _mm512_cvtepi32_ps(v);
 }
 
+SL_INLINE vi look_up(const int8_t t[16], vi v)
+{
+    __m128i all = _mm_loadu_si128((const __m128i *)(const void *)t);
+
+    return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(all), v);
+}
+
 SL_INLINE vi dot4(vi acc, vi w, vi a)
 {
     return _mm512_dpbusd_epi32(acc, w, a);

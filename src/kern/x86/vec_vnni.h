@@ -98,6 +98,13 @@ SL_INLINE vi spread(const void *p)
     return _mm256_set1_epi32(v);
 }
 
+SL_INLINE vi look_up(const int8_t t[16], vi v)
+{
+    __m128i all = _mm_loadu_si128((const __m128i *)(const void *)t);
+
+    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(all), v);
+}
+
 SL_INLINE vi dot4(vi acc, vi w, vi a)
 {
     return _mm256_dpbusd_avx_epi32(acc, w, a);
