@@ -73,6 +73,8 @@ struct sl_engine {
     struct sl_shelf *shelf;          /* NULL: prefixes are in memory only */
     bool loading;                    /* the shelf's one place is taken */
     const struct sl_gen *loads_for;  /* in `waiting`; NULL: nobody any more */
+    uint64_t load_ns; /* when the load began */
+    double disk_tok_s; /* that loading a token takes; 0: not measured yet */
     struct sl_sampler *sampler;
     struct sl_gen_list waiting;
     struct sl_gen **run; /* [max_num_seqs] by rising priority number, of equal

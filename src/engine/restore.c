@@ -1,7 +1,8 @@
 /* engine/restore.c - what the disk holds of a prompt
  *
  * A prompt that could run is looked up in the index of the shelf, which touches
- * no file. When the disk holds a page or more beyond what memory has, the prompt
+ * no file. When the disk holds a page or more beyond what memory has, and loading
+ * takes less time than reading, as far as both were measured (D7), the prompt
  * waits while the I/O thread fills pages and a state, or until it is its turn to
  * load; others pass it in the queue. Then these are a kept prefix like any
  * other, and the prompt is admitted in the usual way. A load that fails costs
@@ -9,6 +10,7 @@
  * the tokens are read. A load ends when nobody wants it any more, or when those
  * that run need its pages.
  */
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/sha256.h"
 #include "engine/gen.h"
@@ -21,6 +23,9 @@
 /* The end waits so long for what is still to be written: some gigabytes on any
  * disk that is worth it. Chosen. */
 #define CLOSE_NS ((uint64_t)5 * 1000000000)
+#define LEARN 0.25 /* weight of the last load. Chosen */
+/* A disk that was slow is tried again after some prompts. Chosen. */
+#define FORGET 0.9
 
 /* I/O thread. */
 static void on_loaded(void *ctx)
@@ -101,8 +106,21 @@ void sl_restore_close(struct sl_engine *e)
     sl_shelf_close(&e->shelf);
 }
 
-/* Does the disk have a page of g or more beyond the `have` tokens in memory? If
- * not, it is never asked again. */
+/* Does loading n tokens take less than reading those behind the first `have`?
+ * What was never measured does. */
+static bool pays(struct sl_engine *e, uint32_t have, uint32_t n)
+{
+    uint64_t context = (uint64_t)(n - have) * (n + have) / 2;
+    double read_s = sl_cost_predict(&e->cost, n - have, context);
+
+    if (read_s <= 0 || e->disk_tok_s * n <= read_s)
+        return true;
+    e->disk_tok_s *= FORGET;
+    return false;
+}
+
+/* Does the disk have a page of g or more beyond the `have` tokens in memory that
+ * is worth to be loaded? If not, it is never asked again. */
 static bool has_more(struct sl_engine *e, struct sl_gen *g, uint32_t have)
 {
     /* What is longer failed, or was not there the first time. */
@@ -110,6 +128,8 @@ static bool has_more(struct sl_engine *e, struct sl_gen *g, uint32_t have)
 
     g->n_disk = sl_shelf_find(e->shelf, g->tok, most, have + SL_KV_PAGE,
                               g->salt);
+    if (g->n_disk > 0 && !pays(e, have, g->n_disk))
+        g->n_disk = 0;
     if (g->n_disk == 0)
         g->n_asked = MAX_ASK;
     return g->n_disk > 0;
@@ -137,6 +157,7 @@ bool sl_restore_start(struct sl_engine *e, struct sl_gen *g)
         !has_more(e, g, g->seq->n_tok))
         return false;
     g->n_asked++;
+    e->load_ns = sl_clock_ns();
     e->loading = !sl_shelf_load(e->shelf, g->seq, g->tok, g->n_disk, g->salt,
                                 &err);
     if (e->loading)
@@ -145,6 +166,13 @@ bool sl_restore_start(struct sl_engine *e, struct sl_gen *g)
         sl_log(SL_LOG_WARN, "event=prefix_load why=\"%s\"", err.msg);
     g->seq = NULL;
     return true; /* also without room: it is admitted in the next step */
+}
+
+static void learn(struct sl_engine *e, uint32_t n_tok)
+{
+    double s = (double)(sl_clock_ns() - e->load_ns) / 1e9 / n_tok;
+
+    e->disk_tok_s = e->disk_tok_s > 0 ? e->disk_tok_s + LEARN * (s - e->disk_tok_s) : s;
 }
 
 void sl_restore_finish(struct sl_engine *e)
@@ -159,8 +187,10 @@ void sl_restore_finish(struct sl_engine *e)
         return;
     e->loading = false;
     e->loads_for = NULL;
-    if (sl_shelf_loaded(e->shelf, &q, &tok, &salt))
-        sl_prefix_give(e->prefix, q, tok, salt);
+    if (!sl_shelf_loaded(e->shelf, &q, &tok, &salt))
+        return;
+    learn(e, q->n_tok);
+    sl_prefix_give(e->prefix, q, tok, salt);
 }
 
 void sl_restore_cancel(struct sl_engine *e, const struct sl_gen *g)

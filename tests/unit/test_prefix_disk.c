@@ -299,6 +299,26 @@ static void outlive_the_engine(void **state)
     assert_int_equal(seen[0], 0);
 }
 
+/* What takes longer to load than to read is read, and tried again some time. */
+static void a_slow_disk(void **state)
+{
+    struct sl_engine *e = open_at(dir);
+
+    (void)state;
+    for (uint64_t seed = 1; seed <= 3; seed++)
+        assert_int_equal(ask(e, seed, 0), 0);
+    sl_engine_close(&e);
+    e = open_at(dir);
+    assert_int_equal(ask(e, 1, 0), PROMPT - 100);
+    assert_true(e->disk_tok_s > 0 && e->disk_tok_s < 1);
+    e->disk_tok_s = 1000;
+    assert_int_equal(ask(e, 2, 0), 0);
+    assert_true(e->disk_tok_s < 1000 && e->disk_tok_s > 500);
+    e->disk_tok_s = 1e-9;
+    assert_int_equal(ask(e, 3, 0), PROMPT - 100);
+    sl_engine_close(&e);
+}
+
 /* The answer goes on where the disk ends: a longer prompt needs the state and
  * all pages, and the next one finds it in memory. */
 static void a_conversation_goes_on(void **state)
@@ -660,6 +680,7 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(outlive_the_engine),
+        TEST(a_slow_disk),
         TEST(a_conversation_goes_on),
         TEST(salts_are_apart),
         TEST(a_flipped_bit),
