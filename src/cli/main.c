@@ -137,9 +137,11 @@ static const struct verb verbs[] = {
      "are multiplied, of one core and of all; 'forward', steps of a whole "
      "model (--shape with --load-format dummy, or MODEL), with their share of "
      "those rates; 'kernels', products with every type of weights; 'load', "
-     "opening MODEL; 'serve', requests to a server that runs at --host and "
-     "--port, with the times and the definitions of vLLM's benchmark. Figures are medians of rounds in which the bandwidth "
-     "probe takes its turn. Compare within one run: machines are noisy."},
+     "opening MODEL; 'speculate', what each drafter gains, in pairs with plain "
+     "decoding; 'serve', requests to a server that runs at --host and --port, "
+     "with the times and the definitions of vLLM's benchmark. Figures are "
+     "medians of rounds in which the bandwidth probe takes its turn. Compare "
+     "within one run: machines are noisy."},
     {"convert", SL_VERB_CONVERT, sl_cli_convert, "MODEL FILE",
      "a model as one file: packed, or GGUF",
      "Writes FILE from MODEL, which may be a checkpoint folder, a GGUF file or "
