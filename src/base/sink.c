@@ -12,6 +12,7 @@ int sl_sink_open(struct sl_sink *s, const char *path, struct sl_err *err)
     struct stat st;
 
     s->fd = -1;
+    s->room = 0;
     if (n < 0 || (size_t)n >= sizeof(s->path))
         return sl_fail(err, SL_EARG, "the path '%.100s...' is too long", path);
     s->fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK,
@@ -29,16 +30,24 @@ int sl_sink_open(struct sl_sink *s, const char *path, struct sl_err *err)
 
 void sl_sink_close(struct sl_sink *s)
 {
-    if (s->fd >= 0)
-        (void)close(s->fd);
+    struct stat st;
+
+    if (s->fd < 0)
+        return;
+    /* To its own length: it may have grown in other hands (fetch.c). */
+    if (s->room > s->len && !fstat(s->fd, &st) && ftruncate(s->fd, st.st_size))
+        s->room = 0; /* it stays taken, then */
+    (void)close(s->fd);
     s->fd = -1;
 }
 
 int sl_sink_reserve(struct sl_sink *s, uint64_t total, struct sl_err *err)
 {
     if (total <= s->len || fallocate(s->fd, FALLOC_FL_KEEP_SIZE, (off_t)s->len,
-                                     (off_t)(total - s->len)) == 0)
+                                     (off_t)(total - s->len)) == 0) {
+        s->room = total;
         return 0;
+    }
     if (errno == ENOSPC || errno == EDQUOT || errno == EFBIG)
         return sl_fail_errno(err, ENOSPC, "'%s' needs %llu bytes more", s->path,
                              (unsigned long long)(total - s->len));

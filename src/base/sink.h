@@ -12,12 +12,15 @@
 struct sl_sink {
     int fd; /* -1 when closed */
     uint64_t len;
+    uint64_t room; /* that was asked for; 0: none */
     char path[1024 + 512];
 };
 
 /* Made when absent; only this user may read it until it is finished. A link, or
  * anything that is no regular file, is refused. */
 int sl_sink_open(struct sl_sink *s, const char *path, struct sl_err *err);
+/* Room beyond the end is given back. A process that is killed leaves it taken,
+ * which sl_tree_stat shows. */
 void sl_sink_close(struct sl_sink *s);
 
 /* Ask the file system for room up to `total` bytes, where it can say so: a full

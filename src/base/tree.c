@@ -15,6 +15,7 @@
 #include "base/mem.h"
 
 #define MAX_DEPTH 64 /* folders below one that is removed */
+#define STAT_BLOCK 512 /* bytes of what stat(2) counts */
 #define COPY_BYTES ((size_t)1 << 16)
 
 bool sl_tree_stat(struct sl_stat *out, const char *path, bool follow)
@@ -29,6 +30,7 @@ bool sl_tree_stat(struct sl_stat *out, const char *path, bool follow)
                                                        : SL_FILE_OTHER,
                          .link = S_ISLNK(st.st_mode),
                          .size = (uint64_t)st.st_size,
+                         .held = (uint64_t)st.st_blocks * STAT_BLOCK,
                          .mtime_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 +
                                      st.st_mtim.tv_nsec,
                          .inode = st.st_ino,

@@ -17,6 +17,7 @@ struct sl_stat {
     enum sl_file_kind kind; /* SL_FILE_OTHER for a link that is not followed */
     bool link;
     uint64_t size; /* bytes */
+    uint64_t held; /* bytes on the disk; more when room was reserved */
     int64_t mtime_ns;
     uint64_t inode, dev;
 };

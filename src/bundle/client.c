@@ -46,6 +46,7 @@ struct sl_client {
     CURLM *multi;
     bool public_hub;
     unsigned hurry_s; /* 0: patient */
+    bool soon;        /* a start wants its next turn */
 };
 
 /* --------------------------------------------------------------- fields */
@@ -339,6 +340,10 @@ static int begin(struct sl_client *h, struct sl_job *j, struct sl_err *err)
         j->wake_ns = sl_clock_ns() + LATER_NS;
         return 0;
     }
+    if (rc == SL_JOB_SOON) {
+        h->soon = true;
+        return 0;
+    }
     if (rc == SL_JOB_HAVE)
         j->state = ENDED;
     if (rc)
@@ -360,11 +365,20 @@ static void note(const struct sl_client *h, const char *text)
         h->o.note(h->o.ctx, text);
 }
 
+uint64_t sl_client_wait_ms(int tries, int64_t retry_s, uint64_t random)
+{
+    uint64_t ms = FIRST_WAIT_MS;
+
+    for (int i = 1; i < tries && ms < MAX_WAIT_MS; i++)
+        ms *= 2;
+    ms = ms / 2 + random % (ms / 2 + 1);
+    return retry_s > 0 ? sl_max(ms, (uint64_t)retry_s * 1000) : ms;
+}
+
 /* Wait, then begin again; or give up. */
 static int again(struct sl_client *h, struct sl_job *j, const char *why,
                  struct sl_err *err)
 {
-    uint64_t ms = FIRST_WAIT_MS;
     char text[500];
 
     j->tries++;
@@ -375,11 +389,7 @@ static int again(struct sl_client *h, struct sl_job *j, const char *why,
                        "%s: %.300s, %d times without progress; what came is "
                        "kept, so run the same command again later",
                        j->what, why, MAX_TRIES);
-    for (int i = 1; i < j->tries && ms < MAX_WAIT_MS; i++)
-        ms *= 2;
-    ms = ms / 2 + sl_machine_random() % (ms / 2 + 1);
     if (j->in.retry_s >= 0) {
-        ms = (uint64_t)j->in.retry_s * 1000;
         snprintf(text, sizeof(text),
                  "%s: %.200s; the hub asks to wait %lld s%s", j->what, why,
                  (long long)j->in.retry_s,
@@ -392,7 +402,9 @@ static int again(struct sl_client *h, struct sl_job *j, const char *why,
         note(h, text);
     }
     j->state = WAITING;
-    j->wake_ns = sl_clock_ns() + ms * 1000000;
+    j->wake_ns = sl_clock_ns() + sl_client_wait_ms(j->tries, j->in.retry_s,
+                                                   sl_machine_random()) *
+                                     1000000;
     return 0;
 }
 
@@ -556,11 +568,13 @@ int sl_client_run(struct sl_client *h, struct sl_job *const *job, size_t n,
         job[i]->http = h;
     }
     while (!rc && n_open > 0) {
+        h->soon = false;
         rc = begin_all(h, job, n, n_parallel, &n_open, err);
         if (rc || n_open == 0)
             break;
         if (curl_multi_perform(h->multi, &running) != CURLM_OK ||
-            curl_multi_poll(h->multi, NULL, 0, POLL_MS, NULL) != CURLM_OK)
+            curl_multi_poll(h->multi, NULL, 0, h->soon ? 0 : POLL_MS, NULL) !=
+                CURLM_OK)
             rc = sl_fail(err, SL_EIO, "waiting for the hub failed");
         if (!rc)
             rc = finish_all(h, err);

@@ -45,6 +45,7 @@ struct sl_job;
 enum {
     SL_JOB_AGAIN = 1, /* start: not yet; head, refused, done: try again */
     SL_JOB_HAVE = 2,  /* start: it is there already */
+    SL_JOB_SOON = 3,  /* start: more to do here; the others have a turn first */
 };
 
 struct sl_job {
@@ -119,5 +120,10 @@ void sl_client_hurry(struct sl_client *h, unsigned meta_s);
 /* Seconds to wait as the fields say, -1 when they say nothing. */
 int64_t sl_client_retry_after(const char *value, int64_t now_s);
 int64_t sl_client_rate_limit(const char *value);
+
+/* Milliseconds to wait after try number `tries` (from 1 on): what the hub asks
+ * for in seconds (-1: nothing), and never less than a growing time of ours,
+ * half of which `random` decides. */
+uint64_t sl_client_wait_ms(int tries, int64_t retry_s, uint64_t random);
 
 #endif

@@ -4,7 +4,8 @@
  * process does:
  *
  *   1. lock; look whether somebody else has finished it;
- *   2. open the partial file, digest what it holds, ask for room;
+ *   2. open the partial file, digest what it holds, some of it at a time, so
+ *      that other transfers are read meanwhile; ask for room;
  *   3. fetch from there on, digesting; every 64 MiB to the disk;
  *   4. size and digest right? else once more from the start, then the end;
  *   5. to the disk, a link under its name, the partial name away;
@@ -31,6 +32,8 @@
 #define BATCH 64 /* files that have a job at once; bounds memory */
 #define SYNC_BYTES ((uint64_t)64 << 20)
 #define HASH_BYTES ((size_t)1 << 18)
+/* Digested before other transfers have their turn: some 50 ms. Chosen. */
+#define TURN_BYTES ((uint64_t)16 << 20)
 #define MAX_STATE ((size_t)1 << 16)
 #define BOOT_LEN 40
 
@@ -51,6 +54,7 @@ struct fetch {
     struct sl_sink sink;
     struct sl_digest digest;
     uint64_t best, synced, counted; /* bytes */
+    uint64_t digested;              /* of those in the sink */
     bool bad;                       /* the blob that is there is damaged */
     bool waited, retried;
 };
@@ -98,15 +102,19 @@ static int part_path(char out[SL_TREE_PATH], const struct sl_store *s,
 }
 
 uint64_t sl_fetch_partial(const struct sl_store *s, const char *repo,
-                          const struct sl_hub_file *f)
+                          const struct sl_hub_file *f, uint64_t *reserved)
 {
     char path[SL_TREE_PATH];
     struct sl_stat st;
 
+    if (reserved)
+        *reserved = 0;
     if (part_path(path, s, repo, f->digest, ".part", NULL) ||
         !sl_tree_stat(&st, path, false) || st.kind != SL_FILE_REGULAR ||
         st.size > f->size)
         return 0;
+    if (reserved && st.held > st.size)
+        *reserved = sl_min(st.held, f->size) - sl_min(st.size, f->size);
     return st.size;
 }
 
@@ -115,7 +123,7 @@ void sl_fetch_forget(const struct sl_store *s, const char *repo,
 {
     char path[SL_TREE_PATH];
 
-    if (sl_fetch_partial(s, repo, f) != f->size || f->size == 0)
+    if (sl_fetch_partial(s, repo, f, NULL) != f->size || f->size == 0)
         return;
     if (!part_path(path, s, repo, f->digest, ".part", NULL))
         (void)sl_tree_unlink(path, NULL);
@@ -166,6 +174,7 @@ static int new_digest(struct fetch *x, struct sl_err *err)
 
     (void)sl_digest_kind(&kind, x->f->digest);
     sl_digest_deinit(&x->digest);
+    x->digested = 0;
     return sl_digest_init(&x->digest, kind, x->f->size, err);
 }
 
@@ -178,24 +187,28 @@ static int from_zero(struct fetch *x, struct sl_err *err)
     return rc ? rc : new_digest(x, err);
 }
 
-/* Digest what the partial file holds. */
+/* Digest what the partial file holds, a part of it; SL_JOB_SOON: there is more.
+ */
 static int digest_prefix(struct fetch *x, struct sl_err *err)
 {
+    uint64_t end = sl_min(x->sink.len, x->digested + TURN_BYTES);
     char *p = NULL;
-    int rc = new_digest(x, err);
+    int rc = 0;
 
-    if (!rc)
+    if (!x->digest.ctx)
+        rc = new_digest(x, err);
+    if (!rc && x->digested < end)
         rc = sl_mem_alloc(&p, HASH_BYTES, 1, "digesting", err);
-    for (uint64_t at = 0; !rc && at < x->sink.len;) {
-        size_t n = sl_min(HASH_BYTES, (size_t)(x->sink.len - at));
+    while (!rc && x->digested < end) {
+        size_t n = sl_min(HASH_BYTES, (size_t)(end - x->digested));
 
-        rc = sl_sink_read(&x->sink, at, p, n, err);
+        rc = sl_sink_read(&x->sink, x->digested, p, n, err);
         if (!rc)
             sl_digest_add(&x->digest, p, n);
-        at += n;
+        x->digested += n;
     }
     sl_mem_free(p);
-    return rc;
+    return rc ? rc : x->digested < x->sink.len ? SL_JOB_SOON : 0;
 }
 
 static int open_part(struct fetch *x, struct sl_err *err)
@@ -230,8 +243,6 @@ static int open_part(struct fetch *x, struct sl_err *err)
     x->synced = x->sink.fd >= 0 ? x->sink.len : 0;
     if (!rc)
         write_state(x);
-    if (!rc)
-        rc = digest_prefix(x, err);
     return rc;
 }
 
@@ -395,10 +406,12 @@ static int on_start(struct sl_job *j, struct sl_err *err)
         if (rc)
             return rc;
         rc = open_part(x, err);
-    } else if (!x->digest.ctx) {
-        rc = digest_prefix(x, err);
     }
-    if (!rc && x->sink.len == x->f->size) {
+    if (!rc)
+        rc = digest_prefix(x, err);
+    if (rc)
+        return rc;
+    if (x->sink.len == x->f->size) {
         rc = judge(x, err);
         if (!rc) {
             rc = finish(x, err);
@@ -514,6 +527,7 @@ static int on_body(struct sl_job *j, const char *p, size_t n,
     if (rc)
         return rc;
     sl_digest_add(&x->digest, p, n);
+    x->digested = x->sink.len;
     if (x->sink.len - x->synced >= SYNC_BYTES) {
         rc = sl_sink_sync(&x->sink, err);
         x->synced = x->sink.len;

@@ -34,9 +34,10 @@ int sl_fetch_run(const struct sl_fetch_opts *o, const char *repo,
                  const char *sha, const struct sl_hub_file *const *file,
                  const bool *bad, size_t n, struct sl_err *err);
 
-/* Bytes of a file that an earlier try left. */
+/* Bytes of a file that an earlier try left. *reserved: what it holds of the
+ * disk for those that are missing, since it was killed (may be NULL). */
 uint64_t sl_fetch_partial(const struct sl_store *s, const char *repo,
-                          const struct sl_hub_file *f);
+                          const struct sl_hub_file *f, uint64_t *reserved);
 
 /* A file is here, whole: what a crash between its two names left is removed. */
 void sl_fetch_forget(const struct sl_store *s, const char *repo,

@@ -12,7 +12,6 @@
     ((size_t)16 << 20) /* bytes of one; a page has 1000 files                  \
                         */
 #define MAX_PAGES 1000
-#define MAX_SIZE ((int64_t)1 << 53)
 
 void sl_hub_plain(char *out, size_t cap, const char *s)
 {
@@ -249,7 +248,7 @@ static int add_entry(struct sl_hub_list *l, const json_t *e, const char *repo,
                        "repository is refused",
                        repo, shown, flaw);
     if (!json_is_integer(size) || json_integer_value(size) < 0 ||
-        json_integer_value(size) > MAX_SIZE)
+        json_integer_value(size) > (json_int_t)SL_HUB_MAX_BYTES)
         return bad_answer(err, repo, "size");
     /* Some hubs write "sha256:" in front. */
     if (oid && !strncmp(oid, "sha256:", 7))

@@ -13,6 +13,8 @@
 #include "bundle/digest.h"
 #include "bundle/name.h"
 
+#define SL_HUB_MAX_BYTES ((uint64_t)1 << 53) /* of a file, and of all */
+
 #define SL_HUB_FILES 100000 /* of one repository */
 
 struct sl_hub_rev {

@@ -17,6 +17,7 @@
 #include "bundle/fields.h"
 #include "bundle/setting.h"
 
+#define MAX_BYTES ((json_int_t)1 << 53) /* of all files; fields.c */
 #define MAX_DEPTH 16 /* all limits here are the format's, section 1.3 */
 #define MAX_VALUES 65536
 #define MAX_TEXT 4096
@@ -211,6 +212,8 @@ static int check_weights(struct sl_walk *w, const json_t *obj)
     json_array_foreach(files, i, f)
     {
         sum += json_integer_value(json_object_get(f, "size"));
+        if (sum > MAX_BYTES) /* each is at most that, so it did not wrap */
+            return sl_walk_fail(w, "would be above 2^53, which no disk holds");
     }
     if (w->built && total && json_integer_value(total) != sum)
         return sl_walk_fail(w, "is %lld and the files have %lld bytes together",

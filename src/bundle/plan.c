@@ -30,6 +30,7 @@ struct have {
     char (*blob)[SL_TREE_PATH]; /* [n]; "" when missing */
     bool *bad;                  /* [n] */
     bool *ours;                 /* [n] we fetched it, now or before */
+    uint64_t reserved;          /* on the disk, by tries that were killed */
     bool linked;                /* all are, in root[i_root]'s snapshot */
     int i_root;
     struct sl_pull_plan plan;
@@ -72,9 +73,16 @@ static int look(struct sl_pulling *p, struct have *h, const char *repo,
     h->plan = (struct sl_pull_plan){.repo = repo, .sha = sha, .n_file = l->n};
     for (size_t i = 0; !rc && i < l->n; i++) {
         const struct sl_hub_file *f = &l->file[i];
-        uint64_t part;
+        uint64_t part, reserved;
 
         h->plan.bytes += f->size;
+        if (h->plan.bytes > SL_HUB_MAX_BYTES) {
+            rc = sl_fail(err, SL_EFORMAT,
+                         "%s: its files have more bytes than any disk; the "
+                         "repository is refused",
+                         repo);
+            break;
+        }
         if (sl_store_find(&p->store, h->blob[i], &h->bad[i], repo, f,
                           p->o->again ? NULL : &known, NULL)) {
             h->ours[i] = sl_receipts_ours(&known, f->digest);
@@ -83,7 +91,8 @@ static int look(struct sl_pulling *p, struct have *h, const char *repo,
             continue;
         }
         h->ours[i] = true;
-        part = sl_fetch_partial(&p->store, repo, f);
+        part = sl_fetch_partial(&p->store, repo, f, &reserved);
+        h->reserved += reserved;
         h->plan.n_missing++;
         h->plan.missing += f->size - part;
         h->plan.resumed += part;
@@ -102,7 +111,10 @@ static int check_room(struct sl_pulling *p, struct have *h, struct sl_err *err)
 {
     uint64_t need = h->plan.missing, margin = need / 50;
 
+    /* What partial files hold already is there for them. */
     h->plan.free = sl_tree_free(p->store.root[p->store.i_write]);
+    if (h->plan.free <= UINT64_MAX - h->reserved)
+        h->plan.free += h->reserved;
     if (margin > MARGIN_MAX)
         margin = MARGIN_MAX;
     if (need == 0 || h->plan.free >= need + margin)
@@ -174,7 +186,7 @@ static int ask(const struct sl_pulling *p, const char *dir,
     struct sl_err why = {.code = SL_OK};
     int rc;
 
-    snprintf(name, sizeof(name), "check-%ld", (long)getpid());
+    snprintf(name, sizeof(name), SL_PLAN_CHECK "%ld", (long)getpid());
     if (!p->o->check || !sl_hub_list_find(l, "config.json") ||
         sl_path_join(tmp, sizeof(tmp), p->o->places->own, name, NULL) ||
         sl_path_join(conf, sizeof(conf), dir, "config.json", NULL) ||

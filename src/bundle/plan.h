@@ -9,6 +9,8 @@
 
 #include "bundle/pull.h"
 
+#define SL_PLAN_CHECK "check-" /* folders in our own state, and a process */
+
 /* One pull, while it runs. */
 struct sl_pulling {
     const struct sl_pull_opts *o;

@@ -3,8 +3,10 @@
 
 #include "base/lockfile.h"
 #include "base/mem.h"
+#include "base/num.h"
 #include "bundle/fetch.h"
 #include "bundle/install.h"
+#include "bundle/plan.h"
 #include "bundle/store.h"
 
 #define KEEP_GENERATIONS 2
@@ -466,6 +468,34 @@ static int partials(struct sl_sweep *s, const char *dir, int64_t least_ns,
     return rc;
 }
 
+/* Folders in which a pull that was killed asked whether the model can be run.
+ */
+static int checks(struct sl_sweep *s, struct sl_err *err)
+{
+    size_t front = strlen(SL_PLAN_CHECK);
+    struct sl_names names = {.n = 0};
+    char path[SL_TREE_PATH];
+    int rc = sl_names_list(&names, s->places->own, err);
+
+    for (size_t i = 0; !rc && i < names.n; i++) {
+        const char *name = names.name[i];
+        uint64_t bytes;
+        int64_t pid;
+
+        if (strncmp(name, SL_PLAN_CHECK, front) ||
+            sl_num_i64(&pid, name + front, strlen(name + front), 1, INT32_MAX,
+                       "", NULL) ||
+            sl_lockfile_lives(pid) ||
+            sl_path_join(path, sizeof(path), s->places->own, name, NULL))
+            continue;
+        bytes = size_of(path, MAX_DEPTH);
+        if (s->dry_run || !sl_tree_remove(path, NULL))
+            removed(s, path, bytes);
+    }
+    sl_names_deinit(&names);
+    return rc;
+}
+
 /* Where the cache lies on another file system than our own state, partial
  * downloads lie in the folders of their repositories. */
 static int partials_of_cache(struct sl_sweep *s, int64_t least_ns,
@@ -572,6 +602,8 @@ int sl_sweep_garbage(struct sl_sweep *s, const struct sl_sweep_opts *o,
         rc = partials(s, dir, least_ns, err);
     if (!rc)
         rc = partials_of_cache(s, least_ns, err);
+    if (!rc)
+        rc = checks(s, err);
     if (!rc && o->weights)
         rc = old_weights(s, o->days, err);
     sl_lockfile_give(&lock);

@@ -24,7 +24,8 @@ struct sl_sweep {
 };
 
 /* Garbage: generations of a bundle beyond the last two, partial downloads older
- * than `days` that nobody is at (all of them with `partials`), and with
+ * than `days` that nobody is at (all of them with `partials`), what pulls that
+ * were killed left beside them, and with
  * `weights` revisions that are older, superseded and needed by nothing. */
 struct sl_sweep_opts {
     int days;

@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/out.h"
+#include "base/tree.h"
 #include "kern/kern.h"
 #include "model/dtypes.h"
 #include "model/plan.h"
@@ -236,83 +237,55 @@ static void to_hex(char out[HEX + 1], const uint8_t digest[SL_SHA256])
     out[HEX] = 0;
 }
 
-struct id {
-    struct sl_sha256 sha;
-    const char *dir;
-    char *name[4096]; /* owned */
-    size_t n;
-    bool full;
-};
-
-static void see_file(void *ctx, const char *name)
-{
-    struct id *id = ctx;
-
-    if (id->n == SL_COUNTOF(id->name) ||
-        sl_mem_dup(&id->name[id->n], name, strlen(name), NULL))
-        id->full = true;
-    else
-        id->n++;
-}
-
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-static bool add_file(struct id *id, const char *name, const char *path)
+static bool add_file(struct sl_sha256 *sha, const char *name, const char *path)
 {
     struct sl_file_stamp s;
 
     if (!sl_file_stamp(&s, path))
         return false;
-    sl_sha256_add(&id->sha, name, strlen(name) + 1);
-    sl_sha256_u64(&id->sha, s.dev);
-    sl_sha256_u64(&id->sha, s.inode);
-    sl_sha256_u64(&id->sha, s.size);
-    sl_sha256_u64(&id->sha, (uint64_t)s.mtime_ns);
+    sl_sha256_add(sha, name, strlen(name) + 1);
+    sl_sha256_u64(sha, s.dev);
+    sl_sha256_u64(sha, s.inode);
+    sl_sha256_u64(sha, s.size);
+    sl_sha256_u64(sha, (uint64_t)s.mtime_ns);
     return true;
 }
 
 /* Every regular file of a folder. */
-static bool add_folder(struct id *id, const char *dir)
+static bool add_folder(struct sl_sha256 *sha, const char *dir)
 {
+    struct sl_names names = {.n = 0};
     char path[PATH_CAP];
-    bool ok = !sl_dir_each(dir, see_file, id, NULL) && !id->full;
+    bool ok =
+        sl_file_kind(dir) == SL_FILE_DIR && !sl_names_list(&names, dir, NULL);
 
-    qsort(id->name, id->n, sizeof(*id->name), by_text);
-    for (size_t i = 0; i < id->n; i++) {
-        ok = ok && !sl_path_join(path, sizeof(path), dir, id->name[i], NULL);
+    for (size_t i = 0; ok && i < names.n; i++) {
+        ok = !sl_path_join(path, sizeof(path), dir, names.name[i], NULL);
         if (ok && sl_file_kind(path) == SL_FILE_REGULAR)
-            ok = add_file(id, id->name[i], path);
-        sl_mem_free(id->name[i]);
+            ok = add_file(sha, names.name[i], path);
     }
+    sl_names_deinit(&names);
     return ok;
 }
 
-/* Digest of the stamps of a source's files, or (`src` NULL) of a folder's. False
- * when they cannot be listed. 32 KiB of names: not on the stack of a small
- * thread. */
+/* Digest of the stamps of a source's files, or (`src` NULL) of a folder's.
+ * False when they cannot be listed. */
 static bool stamp(uint8_t out[SL_SHA256], const struct sl_source *src,
                   const char *dir, enum sl_dtype_plan plan)
 {
-    struct id *id = NULL;
+    struct sl_sha256 sha;
     bool ok = true;
 
-    if (sl_mem_alloc(&id, 1, sizeof(*id), "names of files", NULL))
-        return false;
-    sl_sha256_init(&id->sha);
-    sl_sha256_u64(&id->sha, SL_PACKED_VERSION);
-    sl_sha256_u64(&id->sha, SL_PACKED_LAYOUT);
-    sl_sha256_u64(&id->sha, (uint64_t)plan);
+    sl_sha256_init(&sha);
+    sl_sha256_u64(&sha, SL_PACKED_VERSION);
+    sl_sha256_u64(&sha, SL_PACKED_LAYOUT);
+    sl_sha256_u64(&sha, (uint64_t)plan);
     if (!src || src->form == SL_SOURCE_FOLDER)
-        ok = add_folder(id, src ? src->path : dir);
+        ok = add_folder(&sha, src ? src->path : dir);
     for (size_t i = 0; ok && src && src->ckpt && i < sl_ckpt_n_file(src->ckpt);
          i++)
-        ok = add_file(id, "", sl_ckpt_file(src->ckpt, i));
-    ok = sl_sha256_end(&id->sha, out) && ok;
-    sl_mem_free(id);
-    return ok;
+        ok = add_file(&sha, "", sl_ckpt_file(src->ckpt, i));
+    return sl_sha256_end(&sha, out) && ok;
 }
 
 /* What a receipt is called; false when the source cannot be told from others. */

@@ -5,14 +5,18 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/sink.h"
 #include "base/tree.h"
 #include "bundle/choose.h"
 #include "bundle/client.h"
+#include "bundle/fetch.h"
 #include "bundle/hub.h"
 #include "bundle/pull.h"
 #include "bundle/store.h"
+#include "bundle/sweep.h"
 
 #define HUB "https://huggingface.co"
 #define LOCAL "http://127.0.0.1:8080"
@@ -107,6 +111,14 @@ static void waits(void **s)
     assert_int_equal(sl_client_rate_limit("\"api\";r=0;t=55"), 55);
     assert_int_equal(sl_client_rate_limit("\"api\";r=0"), -1);
     assert_int_equal(sl_client_rate_limit("\"api\";t=x"), -1);
+    /* Five tries at once are no patience, whatever the hub says. */
+    for (int64_t asks = -1; asks <= 0; asks++) {
+        assert_int_equal(sl_client_wait_ms(1, asks, 0), 500);
+        assert_int_equal(sl_client_wait_ms(2, asks, 0), 1000);
+        assert_int_equal(sl_client_wait_ms(9, asks, 4000), 8000);
+    }
+    assert_int_equal(sl_client_wait_ms(1, 7, 0), 7000);
+    assert_int_equal(sl_client_wait_ms(9, 1, 0), 4000);
 }
 
 static void listings(void **s)
@@ -273,14 +285,171 @@ static void named_by_another(void **s)
     assert_int_equal(sl_tree_remove(dir, &err), 0);
 }
 
+/* Room for a whole file is given back by an orderly end; what a killed process
+ * left is known, so that the same bytes are not asked of the disk twice. */
+static void room_is_counted_once(void **s)
+{
+    enum { ALL = 1 << 20 };
+    static const char digest[] =
+        "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+    struct sl_places *p = calloc(1, sizeof(*p));
+    struct sl_store *store = calloc(1, sizeof(*store));
+    struct sl_hub_file f = {.size = ALL};
+    char dir[] = "/tmp/sluice-room-XXXXXX", part[SL_TREE_PATH];
+    struct sl_sink a;
+    struct sl_stat st;
+    struct sl_err err;
+    uint64_t reserved;
+
+    (void)s;
+    assert_non_null(mkdtemp(dir));
+    snprintf(p->own, sizeof(p->own), "%s/own", dir);
+    snprintf(store->root[0], sizeof(store->root[0]), "%s/hub", dir);
+    store->places = p;
+    snprintf(f.digest, sizeof(f.digest), "%s", digest);
+    assert_int_equal(sl_tree_make(store->root[0], &err), 0);
+    assert_int_equal(sl_fetch_partial(store, "t/x", &f, &reserved), 0);
+    assert_int_equal(reserved, 0);
+    snprintf(part, sizeof(part), "%s/own/partial/%s.part", dir, digest);
+    assert_int_equal(sl_sink_open(&a, part, &err), 0);
+    assert_int_equal(sl_sink_add(&a, "begun", 5, &err), 0);
+    assert_int_equal(sl_sink_reserve(&a, ALL, &err), 0);
+    assert_true(sl_tree_stat(&st, part, false));
+    if (st.held >= ALL) { /* else the file system reserves nothing */
+        assert_int_equal(sl_fetch_partial(store, "t/x", &f, &reserved), 5);
+        assert_int_equal(reserved, ALL - 5);
+    }
+    sl_sink_close(&a);
+    assert_int_equal(sl_fetch_partial(store, "t/x", &f, &reserved), 5);
+    assert_in_range(reserved, 0, 65536); /* the rest of a block */
+    assert_true(sl_tree_stat(&st, part, false));
+    assert_int_equal(st.size, 5);
+    assert_int_equal(sl_tree_remove(dir, &err), 0);
+    free(p);
+    free(store);
+}
+
+/* A partial file of n zeros that only has to be digested, as a file to fetch.
+ */
+static void whole_partial(struct sl_hub_file *f, const char *dir, char *name,
+                          size_t n)
+{
+    static const char state[] = "{\"bytes_ok\": 1000000000}";
+    char path[SL_TREE_PATH], *zeros = calloc(1, n);
+    struct sl_digest d;
+
+    assert_non_null(zeros);
+    *f = (struct sl_hub_file){.path = name, .size = n};
+    assert_int_equal(sl_digest_init(&d, SL_DIGEST_SHA256, n, NULL), 0);
+    sl_digest_add(&d, zeros, n);
+    sl_digest_take(&d, f->digest);
+    sl_digest_deinit(&d);
+    snprintf(path, sizeof(path), "%s/own/partial/%s.part", dir, f->digest);
+    assert_int_equal(sl_file_write(path, zeros, n, NULL), 0);
+    snprintf(path, sizeof(path), "%s/own/partial/%s.json", dir, f->digest);
+    assert_int_equal(sl_file_write(path, state, strlen(state), NULL), 0);
+    free(zeros);
+}
+
+static void note_order(void *ctx, const struct sl_fetch_step *s)
+{
+    char *order = ctx;
+
+    if (s->finished)
+        order[strlen(order)] = *s->path;
+}
+
+/* A large partial file is digested in turns: what is beside it does not wait.
+ */
+static void others_have_their_turn(void **s)
+{
+    struct sl_places *p = calloc(1, sizeof(*p));
+    struct sl_store *store = calloc(1, sizeof(*store));
+    char dir[] = "/tmp/sluice-turn-XXXXXX", order[8] = "", own[SL_TREE_PATH],
+         large[] = "L", small[] = "S";
+    struct sl_client_opts co = {.places = p, .agent = "test"};
+    struct sl_fetch_opts o = {
+        .store = store, .n_parallel = 2, .step = note_order, .ctx = order};
+    struct sl_hub_file f[2];
+    const struct sl_hub_file *file[2] = {&f[0], &f[1]};
+    bool bad[2] = {false};
+    struct sl_err err = {0};
+
+    (void)s;
+    assert_non_null(mkdtemp(dir));
+    snprintf(p->own, sizeof(p->own), "%s/own", dir);
+    snprintf(p->endpoint, sizeof(p->endpoint), "http://127.0.0.1:9");
+    snprintf(store->root[0], sizeof(store->root[0]), "%s/hub", dir);
+    store->places = p;
+    snprintf(own, sizeof(own), "%s/own/partial", dir);
+    assert_int_equal(sl_tree_make(own, &err), 0);
+    assert_int_equal(sl_tree_make(store->root[0], &err), 0);
+    whole_partial(&f[0], dir, large, (size_t)40 << 20);
+    whole_partial(&f[1], dir, small, 100);
+    assert_int_equal(sl_client_open(&o.http, &co, &err), 0);
+    if (sl_fetch_run(&o, "t/x", "0123456789012345678901234567890123456789",
+                     file, bad, 2, &err))
+        fail_msg("%s", err.msg);
+    assert_string_equal(order, "SL");
+    sl_client_close(&o.http);
+    assert_int_equal(sl_tree_remove(dir, &err), 0);
+    free(p);
+    free(store);
+}
+
+/* The garbage of a pull that was killed while it asked about a model. */
+static void checks_are_garbage(void **s)
+{
+    struct sl_places *p = calloc(1, sizeof(*p));
+    struct sl_sweep sweep = {.places = p};
+    struct sl_sweep_opts o = {.days = 30};
+    char dir[] = "/tmp/sluice-gc-XXXXXX", mine[SL_TREE_PATH],
+         dead[SL_TREE_PATH], other[SL_TREE_PATH];
+    struct sl_stat st;
+    struct sl_err err;
+    pid_t child = fork();
+
+    (void)s;
+    if (child == 0)
+        _exit(0);
+    assert_int_equal(waitpid(child, NULL, 0),
+                     child); /* nobody has its number */
+    assert_non_null(mkdtemp(dir));
+    snprintf(p->own, sizeof(p->own), "%s", dir);
+    snprintf(p->hub, sizeof(p->hub), "%s/hub", dir);
+    snprintf(mine, sizeof(mine), "%s/check-%d", dir, (int)getpid());
+    snprintf(dead, sizeof(dead), "%s/check-%d", dir, (int)child);
+    snprintf(other, sizeof(other), "%s/check-list", dir);
+    assert_int_equal(sl_tree_make(mine, &err), 0);
+    assert_int_equal(sl_tree_make(dead, &err), 0);
+    assert_int_equal(sl_tree_make(other, &err), 0);
+    sweep.dry_run = true;
+    assert_int_equal(sl_sweep_garbage(&sweep, &o, &err), 0);
+    assert_true(sl_tree_stat(&st, dead, false));
+    sweep.dry_run = false;
+    assert_int_equal(sl_sweep_garbage(&sweep, &o, &err), 0);
+    assert_false(sl_tree_stat(&st, dead, false));
+    assert_true(sl_tree_stat(&st, mine, false));
+    assert_true(sl_tree_stat(&st, other, false));
+    assert_int_equal(sl_tree_remove(dir, &err), 0);
+    free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(redirections),    cmocka_unit_test(private_addresses),
-        cmocka_unit_test(waits),           cmocka_unit_test(listings),
+        cmocka_unit_test(redirections),
+        cmocka_unit_test(private_addresses),
+        cmocka_unit_test(waits),
+        cmocka_unit_test(listings),
         cmocka_unit_test(named_by_another),
-        cmocka_unit_test(next_pages),      cmocka_unit_test(choices),
-        cmocka_unit_test(strangers_words), cmocka_unit_test(digests),
+        cmocka_unit_test(room_is_counted_once),
+        cmocka_unit_test(checks_are_garbage),
+        cmocka_unit_test(others_have_their_turn),
+        cmocka_unit_test(next_pages),
+        cmocka_unit_test(choices),
+        cmocka_unit_test(strangers_words),
+        cmocka_unit_test(digests),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -133,6 +133,10 @@ static const struct bad {
      "'sampling' has values and takes them from the generation_config"},
     {"weights.files", "[]", "'weights.files' is missing"},
     {"weights.files", "{}", "'weights.files' is {} and must be an array"},
+    {"weights.files",
+     "[{\"path\":\"a\",\"size\":9007199254740991,\"sha256\":\"" D64 "\"},"
+     "{\"path\":\"b\",\"size\":9007199254740991,\"sha256\":\"" D64 "\"}]",
+     "'weights.total_bytes' would be above 2^53"},
     {"weights.files[0].path", "\"../x\"",
      "'weights.files[0].path' is the path '../x', which has a part '.' or '..'"},
     {"weights.files[0].path", "\"/etc/x\"", "which begins with '/'"},

@@ -392,6 +392,30 @@ static void nothing_left_behind(void **state)
     free(dir);
 }
 
+/* A folder of any size has an id, which a further name changes. */
+static void folders_of_many_names(void **state)
+{
+    enum { MANY = 4500 };
+    char *dir = scratch_make();
+    uint8_t a[SL_SHA256], b[SL_SHA256];
+    char name[32];
+
+    (void)state;
+    for (int i = 0; i < MANY; i++) {
+        snprintf(name, sizeof(name), "%d", i);
+        scratch_write(dir, name, "", 0);
+    }
+    assert_true(sl_packing_folder_id(a, dir));
+    assert_true(sl_packing_folder_id(b, dir));
+    assert_memory_equal(a, b, sizeof(a));
+    scratch_write(dir, "z", "", 0);
+    assert_true(sl_packing_folder_id(b, dir));
+    assert_memory_not_equal(a, b, sizeof(a));
+    assert_false(sl_packing_folder_id(b, "/nowhere/at/all"));
+    remove_tree(dir);
+    free(dir);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -401,6 +425,7 @@ int main(void)
         cmocka_unit_test(types_have_kernels),
         cmocka_unit_test(kept_and_found),
         cmocka_unit_test(nothing_left_behind),
+        cmocka_unit_test(folders_of_many_names),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);
