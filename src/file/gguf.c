@@ -325,7 +325,7 @@ static int read_type(struct reader *r, struct sl_gguf_ten *t)
         return sl_fail(r->err, SL_EUNSUP,
                        "the tensor '%.200s' has the type %u, which is not "
                        "known here; use a file with f32, f16, bf16, q8_0, "
-                       "q6_k, q5_k, q4_k or q4_0",
+                       "q6_k, q5_k, q4_k, iq4_xs or q4_0",
                        t->name, id);
     t->type = (enum sl_gguf_type)id;
     if (cols % type->block)

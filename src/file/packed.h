@@ -11,7 +11,7 @@
  *   56      8, 8  table: offset, entries of 64 bytes
  *   72      8, 8  data: offset (a multiple of 4096), bytes
  *   88      8, 8  digests: offset, number; each the SHA-256 of 4 MiB of data
- *   104     32    key: of the content of the source, the plan, the versions
+ *   104     32    key: of metadata, table, digests, the plan, the versions
  *   136     32    SHA-256 of everything before the data but these 32 bytes
  *   168           zeros to 256
  *

@@ -101,8 +101,9 @@ static void digest_chunk(void *ctx, size_t i, unsigned w)
     sl_packed_put_digest(&p->lay, p->base, i);
 }
 
-static bool make_key(struct packing *p, const uint8_t content[SL_SHA256],
-                     const struct sl_importance *imp)
+/* Of what the file holds: its table and the digests of its data say all of it,
+ * so what was read need not be digested besides. */
+static bool make_key(struct packing *p, const struct sl_importance *imp)
 {
     struct sl_sha256 s;
 
@@ -112,7 +113,7 @@ static bool make_key(struct packing *p, const uint8_t content[SL_SHA256],
     sl_sha256_u64(&s, p->lay.plan);
     sl_sha256_u64(&s, p->meta.len);
     sl_sha256_add(&s, p->meta.p, p->meta.len);
-    sl_sha256_add(&s, content, SL_SHA256);
+    sl_sha256_add(&s, p->base + p->lay.table, p->lay.data - p->lay.table);
     if (imp)
         sl_sha256_add(&s, imp->digest, SL_SHA256);
     return sl_sha256_end(&s, p->key);
@@ -121,8 +122,7 @@ static bool make_key(struct packing *p, const uint8_t content[SL_SHA256],
 static int pack_into(struct packing *p, struct sl_source *src,
                      const struct sl_packing_opts *opts, struct sl_err *err)
 {
-    uint8_t content[SL_SHA256];
-    struct sl_load_place place = {p, get_room, content};
+    struct sl_load_place place = {p, get_room};
     struct sl_load_opts lo = {.pool = opts->pool,
                               .plan = opts->plan,
                               .importance = opts->importance,
@@ -136,7 +136,7 @@ static int pack_into(struct packing *p, struct sl_source *src,
     if (rc)
         return rc;
     sl_pool_run(opts->pool, digest_chunk, p, p->lay.n_chunk);
-    if (!make_key(p, content, opts->importance))
+    if (!make_key(p, opts->importance))
         return sl_fail(err, SL_ENOMEM, "the digest of the model failed");
     return sl_packed_put_head(&p->lay, p->base, p->meta.p, p->key, err);
 }

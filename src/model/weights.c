@@ -56,8 +56,7 @@ struct load {
     _Atomic uint64_t done;  /* the same */
     unsigned char *scratch; /* [n_thread][scratch_bytes], to quantise */
     size_t scratch_bytes;
-    uint8_t (*digest)[SL_SHA256]; /* [n_piece] of the source, or NULL */
-    _Atomic size_t first_bad;     /* lowest piece that is not finite */
+    _Atomic size_t first_bad; /* lowest piece that is not finite */
 };
 
 static size_t groups(size_t rows)
@@ -165,30 +164,6 @@ static void note_bad(struct load *l, size_t i)
         ;
 }
 
-/* The digest of everything that a piece is made from. */
-static void digest_piece(struct load *l, size_t i)
-{
-    const struct piece *p = &l->piece[i];
-    const struct sl_item *it = p->item;
-    const struct sl_pack_mat *m = &it->mat;
-    size_t end = sl_min(p->g1 * SL_GROUP, m->rows);
-    struct sl_sha256 s;
-
-    sl_sha256_init(&s);
-    sl_sha256_u64(&s, i);
-    sl_sha256_u64(&s, (uint64_t)(it->out_mat ? m->src_type : it->vec.src_type));
-    for (size_t r = p->g0 * SL_GROUP; it->out_mat && m->src && r < end; r++)
-        sl_sha256_add(&s, sl_pack_src_row(m, r),
-                      sl_dtype_bytes(m->src_type, m->cols));
-    if (it->out_mat && m->scale && p->g0 == 0)
-        sl_sha256_add(&s, sl_ckpt_data(l->plan->ckpt, it->scale),
-                      sl_ckpt_get(l->plan->ckpt, it->scale)->bytes);
-    if (!it->out_mat && it->vec.src)
-        sl_sha256_add(&s, it->vec.src, it->src_bytes);
-    /* A failure leaves zeros: then the key names another content. */
-    (void)sl_sha256_end(&s, l->digest[i]);
-}
-
 /* Kernel worker w; worker 0 is the loading thread. */
 static void pack_piece(void *ctx, size_t i, unsigned w)
 {
@@ -203,8 +178,6 @@ static void pack_piece(void *ctx, size_t i, unsigned w)
         return;
     if (i + 1 < l->n_piece)
         advise(l, p + 1, sl_ckpt_want);
-    if (l->digest)
-        digest_piece(l, i);
     if (it->out_mat)
         good = sl_pack_mat_groups(&it->mat, p->g0, p->g1,
                                   l->scratch + w * l->scratch_bytes);
@@ -362,28 +335,6 @@ static int take_packed(struct sl_weights *w, struct sl_source *src,
     return 0;
 }
 
-static int digest_all(const struct load *l, struct sl_err *err)
-{
-    if (sl_sha256_of(l->opts->place->digest, l->digest,
-                     l->n_piece * sizeof(*l->digest)))
-        return 0;
-    return sl_fail(err, SL_ENOMEM, "the digest of the weights failed");
-}
-
-static int pack(struct load *l, struct sl_err *err)
-{
-    int rc = cut(l, err);
-
-    if (!rc && l->opts->place)
-        rc = sl_mem_alloc(&l->digest, l->n_piece, sizeof(*l->digest), "digests",
-                          err);
-    if (!rc)
-        rc = pack_all(l, err);
-    if (!rc && l->digest)
-        rc = digest_all(l, err);
-    return rc;
-}
-
 static int load(struct sl_weights *w, struct sl_source *src,
                 const struct sl_load_opts *opts, struct sl_err *err)
 {
@@ -412,10 +363,12 @@ static int load(struct sl_weights *w, struct sl_source *src,
         rc = sl_names_walk(&plan, err);
     if (!rc)
         rc = place(w, &plan, opts, err);
-    if (!rc)
-        rc =
-            plan.packed ? take_packed(w, src, &plan, opts, err) : pack(&l, err);
-    sl_mem_free(l.digest);
+    if (!rc && plan.packed)
+        rc = take_packed(w, src, &plan, opts, err);
+    else if (!rc)
+        rc = cut(&l, err);
+    if (!rc && !plan.packed)
+        rc = pack_all(&l, err);
     sl_mem_free(l.piece);
     sl_mem_free(l.scratch);
     sl_plan_deinit(&plan);

@@ -104,7 +104,6 @@ struct sl_load_place {
      * that the plan asks for, aligned to 4096; they outlive the weights. */
     int (*get)(void *ctx, const struct sl_plan *p, unsigned char **base,
                struct sl_err *err);
-    uint8_t *digest; /* [32] filled with the digest of all that was read */
 };
 
 /* How much the columns of each matrix count where numbers are quantised: the
