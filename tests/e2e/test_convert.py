@@ -168,6 +168,29 @@ def types_of_files():
 
 
 @test
+def tensors_of_files():
+    """What a GGUF lacks, has besides, or has in another shape is one error."""
+    with tempfile.TemporaryDirectory() as d:
+        r = Run("convert", DEMO, f"{d}/a.gguf")
+        check(r.rc == 0, r)
+        data = pathlib.Path(d, "a.gguf").read_bytes()
+        name = b"blk.0.ffn_up.weight"
+        dims = struct.pack("<I2Q", 2, 256, 512)
+        check(data.count(name) == 1 and name + dims in data)
+        for change, words in (
+                (name[:-6] + b"xeight" + dims,
+                 ("1 missing: blk.0.ffn_up.weight;",
+                  "1 unknown: blk.0.ffn_up.xeight;")),
+                (name + struct.pack("<I2Q", 2, 512, 256),
+                 ("blk.0.ffn_up.weight is [256, 512] and must be [512, 256]",
+                  "fetch the file again"))):
+            path = f"{d}/b.gguf"
+            pathlib.Path(path).write_bytes(data.replace(name + dims, change))
+            check(Run("run", path, "x").refused(5, *words))
+            check(Run("info", path).refused(5, *words))
+
+
+@test
 def what_quantisation_costs():
     problems = pathlib.Path(DEMO, "eval/wordproblems.jsonl").read_text()
     text = "\n".join(m["content"] for line in problems.splitlines()[:12]
