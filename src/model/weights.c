@@ -26,6 +26,7 @@
 
 #include <stdatomic.h>
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "kern/kern.h"
 #include "model/dtypes.h"
@@ -221,6 +222,7 @@ static int list_mats(struct sl_weights *w, struct sl_plan *plan,
 {
     int rc = sl_mem_alloc(&w->mat, plan->n_item, sizeof(*w->mat),
                           "the list of matrices", err);
+    size_t n_copied = 0;
 
     for (size_t i = 0; !rc && i < plan->n_item; i++) {
         struct sl_item *it = &plan->item[i];
@@ -229,9 +231,17 @@ static int list_mats(struct sl_weights *w, struct sl_plan *plan,
             continue;
         if (imp && w->n_mat < imp->n)
             it->mat.importance = imp->col[w->n_mat];
+        n_copied += it->mat.importance && sl_pack_is_blocks(&it->mat) &&
+                    it->mat.src_type == it->mat.type;
         w->mat[w->n_mat++] = (struct sl_weight_mat){it->out_mat, it->class};
     }
     SL_CHECK(rc || !imp || imp->n == w->n_mat);
+    if (!rc && n_copied)
+        sl_log(SL_LOG_WARN,
+               "event=copied matrices=%zu of=%zu why=\"they have the type of "
+               "the plan already, so the calibration changes nothing in them; "
+               "give it a source in bf16\"",
+               n_copied, w->n_mat);
     return rc;
 }
 
