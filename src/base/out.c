@@ -3,11 +3,70 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/machine.h"
 #include "base/mem.h"
+
+/* --- what killed processes left --- */
+
+struct sweep {
+    const char *dir, *name; /* of the file that is to be written */
+};
+
+/* NAME.DIGITS.tmp: who writes one holds a lock on it, which ends with the
+ * process. */
+static void sweep_one(void *ctx, const char *name)
+{
+    const struct sweep *w = ctx;
+    size_t n = strlen(w->name), digits;
+    char path[4096];
+    int fd;
+
+    if (strncmp(name, w->name, n) || name[n] != '.')
+        return;
+    digits = strspn(name + n + 1, "0123456789");
+    if (!digits || strcmp(name + n + 1 + digits, ".tmp") ||
+        sl_path_join(path, sizeof(path), w->dir, name, NULL))
+        return;
+    fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return;
+    if (!flock(fd, LOCK_EX | LOCK_NB))
+        (void)unlink(path);
+    (void)close(fd);
+}
+
+static void sweep(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    size_t n = slash ? (size_t)(slash - path) + 1 : 0;
+    char dir[4096] = ".";
+    struct sweep w = {dir, path + n};
+
+    if (n >= sizeof(dir))
+        return;
+    if (n > 0) {
+        memcpy(dir, path, n);
+        dir[n] = 0;
+    }
+    (void)sl_dir_each(dir, sweep_one, &w, NULL);
+}
+
+/* Lock what was just made. False when another took it for a leftover before. */
+static bool own(int fd)
+{
+    struct stat st;
+
+    (void)flock(fd, LOCK_EX | LOCK_NB); /* not every file system has locks */
+    return !fstat(fd, &st) && st.st_nlink > 0;
+}
+
+/* --- the file --- */
 
 static int start(struct sl_out *o, struct sl_err *err)
 {
@@ -18,6 +77,11 @@ static int start(struct sl_out *o, struct sl_err *err)
     if (o->fd < 0)
         return sl_fail_errno(err, errno, "writing '%.300s'", o->tmp);
     o->open = true;
+    if (!o->spare && !own(o->fd))
+        return sl_fail(err, SL_EBUSY,
+                       "another process removed '%.300s' while it was made; "
+                       "try again",
+                       o->tmp);
     return 0;
 }
 
@@ -54,6 +118,8 @@ static int open_out(struct sl_out *o, const char *path, uint64_t bytes,
     int rc;
 
     *o = (struct sl_out){.fd = -1, .spare = spare};
+    if (!spare)
+        sweep(path);
     if (n < 0 || (size_t)n >= sizeof(tmp))
         return sl_fail(err, SL_EARG, "the path '%.100s...' is too long", path);
     rc = sl_mem_dup(&o->path, path, strlen(path), err);

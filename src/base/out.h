@@ -4,7 +4,8 @@
  * before the work and not after it. The bytes go to PATH.PID.tmp, or, of a spare
  * one, to PATH.RANDOM.tmp; closing without a failure syncs it and gives it its
  * name, closing with one removes it. A process that is killed leaves only that
- * file.
+ * file, which the next one that writes PATH removes: a lock tells a leftover from
+ * a file that somebody is writing.
  */
 #ifndef SL_BASE_OUT_H
 #define SL_BASE_OUT_H

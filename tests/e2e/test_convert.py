@@ -2,6 +2,7 @@
 """sluice convert, verify and eval kl: every form of the embedded model answers
 alike, damage is found, a start from what is kept does not read the source, and
 what quantisation costs is told, and a text can make it cost less."""
+import fcntl
 import json
 import os
 import pathlib
@@ -259,6 +260,23 @@ def a_text_says_which_columns_count():
         check(sorted(os.listdir(d))[-1] == "other", os.listdir(d))
         check(Run("convert", f"{d}/a.sluice", f"{d}/e.sluice", "--dtype", "q4",
                   "--calibrate", cal).refused(3, "with its source"))
+
+
+@test
+def leftovers_of_killed_ones():
+    """A conversion begins anew and removes what a killed one left, but not what
+    another is writing."""
+    with tempfile.TemporaryDirectory() as d:
+        left, used = f"{d}/a.sluice.11.tmp", f"{d}/a.sluice.12.tmp"
+        others = ["a.sluice.x.tmp", "b.sluice.13.tmp"]
+        for path in (left, used, *(f"{d}/{x}" for x in others)):
+            pathlib.Path(path).write_bytes(b"half")
+        with open(used, "r+b") as f:
+            fcntl.flock(f, fcntl.LOCK_EX)
+            r = Run("convert", DEMO, f"{d}/a.sluice")
+            check(r.rc == 0, r)
+        check(sorted(os.listdir(d)) == sorted(
+            ["a.sluice", os.path.basename(used), *others]), os.listdir(d))
 
 
 @test
