@@ -389,7 +389,7 @@ class Handler(BaseHTTPRequestHandler):
             cut = len(body) // 2
         if f == "quarters" and n <= 3:
             cut = len(body) // 4 + 1
-        if f == "stall" and n == 1:
+        if f == "stall" and n == 1 and len(body) > 1 << 20:
             cut = 1 << 20
         if f == "never":
             cut = 0

@@ -784,17 +784,19 @@ def removed():
 @test
 def partials_beside_the_cache():
     """Where the cache is another disk, partial files lie there, and go."""
-    HUB.add(Repo("t/other-disk", demo_files(), "stall"))
+    w = HUB.add(Repo("t/other-disk", demo_files(), "stall"))
     script = """mount -t tmpfs none "$2/hf" || exit 9
 "$1" pull t/other-disk &
-until ls "$2"/hf/hub/models--*/.sluice/*.part; do sleep 0.05; done
-kill -9 $!; wait
+until ls "$2"/hf/hub/models--*/.sluice/$3.part; do sleep 0.05; done
+sleep 0.5; kill -9 $!; wait
 "$1" gc; ls "$2"/hf/hub/models--*/.sluice/*.part || exit 8
 "$1" gc --partials; ls "$2"/hf/hub/models--*/.sluice/*.part && exit 7
 "$1" pull t/other-disk"""
     with Home() as h:
         (h.dir / "hf").mkdir()
-        r = in_namespace("-Urm", script, str(h.dir), env=HUB.env(h.dir))
+        digest = sha256(w.files["model.safetensors"])
+        r = in_namespace("-Urm", script, str(h.dir), digest,
+                         env=HUB.env(h.dir))
         check(not r or r.returncode == 0 and "0 B freed" in r.stderr and
               not list(h.dir.rglob("data/sluice/partial/*")), r)
 
