@@ -142,10 +142,11 @@ void sl_parse_close(struct sl_parse **pp)
 /* Everything up to `to` is text. */
 static void text_to(struct sl_parse *p, size_t to)
 {
-    sl_parse_put(p,
-                 p->state == SL_PARSE_IN_REASONING ? SL_PARSE_REASONING
-                                                   : SL_PARSE_CONTENT,
-                 p->in.p + p->at, to - p->at);
+    if (to > p->at) /* or there is no buffer yet, perhaps */
+        sl_parse_put(p,
+                     p->state == SL_PARSE_IN_REASONING ? SL_PARSE_REASONING
+                                                       : SL_PARSE_CONTENT,
+                     p->in.p + p->at, to - p->at);
     p->at = to;
 }
 
