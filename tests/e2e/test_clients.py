@@ -2,6 +2,8 @@
 """Real clients, unchanged, against the embedded model. They are no part of what
 a build needs: each is skipped, and says so, where it is not installed beside
 the Python that runs this or on the PATH."""
+import functools
+import http.server
 import json
 import os
 import pathlib
@@ -10,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 
 sys.path.insert(0, os.path.dirname(__file__))
 from e2e import check, done, test  # noqa: E402
@@ -55,6 +58,11 @@ doc_to_target: "7"
 generation_kwargs: {until: ["\\n\\n", "###"], max_gen_toks: 20, temperature: 0}
 metric_list: [{metric: exact_match}]
 """}
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *args):
+        pass
 
 
 @test
@@ -124,14 +132,16 @@ if TOOLS["guidellm"]:
     @test
     def guidellm():
         with tempfile.TemporaryDirectory() as d:
-            tool("guidellm", "benchmark", "--target",
-                 f"http://127.0.0.1:{S.port}", "--model", "demo", "--processor",
-                 DEMO, "--profile", "concurrent", "--rate", "4",
-                 "--max-requests", "12", "--data",
-                 "prompt_tokens=64,output_tokens=16", "--output-dir", d,
-                 "--outputs", "json", cwd=d)
-            files = list(pathlib.Path(d).glob("*.json"))
-            r = json.loads(files[0].read_text())["benchmarks"][0]
+            tool("guidellm", "run", "--disable-console-interactive",
+                 "--backend", "kind=openai_http,model=demo,target="
+                 f"http://127.0.0.1:{S.port}", "--profile",
+                 "kind=concurrent,streams=4", "--constraint",
+                 "kind=max_requests,count=12", "--tokenizer",
+                 f"kind=huggingface_auto,model={DEMO}", "--data",
+                 "kind=synthetic_text,prompt_tokens=64,output_tokens=16",
+                 "--output", f"kind=json,path={d}/r.json", cwd=d)
+            r = json.loads(pathlib.Path(d, "r.json").read_text())
+            r = r["benchmarks"][0]
         made = r["metrics"]["request_totals"]
         check(made["successful"] == 12 and made["errored"] == 0, made)
 
@@ -141,11 +151,16 @@ if TOOLS["llama-benchy"]:
     def llama_benchy():
         with tempfile.TemporaryDirectory() as d:
             pathlib.Path(d, "book.txt").write_text("It rains in Paris. " * 4000)
-            text = tool("llama-benchy", "--base-url",
-                        f"http://127.0.0.1:{S.port}/v1", "--model", "demo",
-                        "--tokenizer", DEMO, "--pp", "128", "--tg", "16",
-                        "--runs", "2", "--book-url", f"file://{d}/book.txt",
-                        cwd=d)
+            make = functools.partial(Quiet, directory=d)
+            with http.server.ThreadingHTTPServer(("127.0.0.1", 0), make) as h:
+                threading.Thread(target=h.serve_forever, daemon=True).start()
+                text = tool("llama-benchy", "--base-url",
+                            f"http://127.0.0.1:{S.port}/v1", "--model", "demo",
+                            "--tokenizer", DEMO, "--pp", "128", "--tg", "16",
+                            "--runs", "2", "--skip-coherence",
+                            "--book-url",
+                            f"http://127.0.0.1:{h.server_port}/book.txt", cwd=d)
+                h.shutdown()
         check("pp128" in text and "tg16" in text, text[-2000:])
 
 
