@@ -132,8 +132,7 @@ unsigned sl_term_width(void)
 }
 
 static struct {
-    void (*fn)(void *ctx);
-    void *ctx;
+    struct sl_on_interrupt now;
     pthread_t thread;
 } on_interrupt; /* of `thread`; changed only while it blocks SIGINT */
 
@@ -144,23 +143,50 @@ static void handler(int sig)
     /* Any thread may be hit, but only one knows whether ctx is alive. */
     if (!pthread_equal(pthread_self(), on_interrupt.thread))
         pthread_kill(on_interrupt.thread, sig);
-    else if (on_interrupt.fn)
-        on_interrupt.fn(on_interrupt.ctx);
+    else if (on_interrupt.now.fn)
+        on_interrupt.now.fn(on_interrupt.now.ctx);
     errno = saved;
 }
 
-void sl_term_on_interrupt(void (*fn)(void *ctx), void *ctx)
+/* Hold SIGINT back; *old is as it was. */
+static void block(sigset_t *old)
 {
-    /* No SA_RESTART: a prompt that waits for a line has to notice. */
-    struct sigaction a = {.sa_handler = fn ? handler : SIG_DFL};
-    sigset_t set, old;
+    sigset_t set;
 
     sigemptyset(&set);
     sigaddset(&set, SIGINT);
-    pthread_sigmask(SIG_BLOCK, &set, &old);
-    on_interrupt.fn = fn;
-    on_interrupt.ctx = ctx;
+    pthread_sigmask(SIG_BLOCK, &set, old);
+}
+
+struct sl_on_interrupt sl_term_on_interrupt(struct sl_on_interrupt new)
+{
+    /* No SA_RESTART: a prompt that waits for a line has to notice. */
+    struct sigaction a = {.sa_handler = new.fn ? handler : SIG_DFL};
+    struct sl_on_interrupt before;
+    sigset_t old;
+
+    block(&old);
+    before = on_interrupt.now;
+    on_interrupt.now = new;
     on_interrupt.thread = pthread_self();
     sigaction(SIGINT, &a, NULL);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return before;
+}
+
+bool sl_in_wait(const volatile sig_atomic_t *hit)
+{
+    struct pollfd f = {.fd = STDIN_FILENO, .events = POLLIN};
+    sigset_t old;
+    int n = -1;
+
+    /* Let in only while it waits, so never between the look and the wait. */
+    block(&old);
+    while (!*hit && n < 0) {
+        n = ppoll(&f, 1, NULL, &old);
+        if (n < 0 && errno != EINTR)
+            n = 1; /* the read will say */
+    }
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return n > 0;
 }

@@ -7,6 +7,8 @@
 #ifndef SL_BASE_TERM_H
 #define SL_BASE_TERM_H
 
+#include <signal.h>
+
 #include "base/err.h"
 
 /* Once, at start. A closed pipe becomes an error of the write instead of the
@@ -33,10 +35,21 @@ bool sl_term_is_tty(enum sl_stream s);
 /* Columns of the terminal on standard error; 80 when nobody knows. */
 unsigned sl_term_width(void);
 
-/* Call fn(ctx) on Ctrl-C from inside the signal handler: it may do only what is
- * safe there. It runs on the thread that called this, which is always the same.
- * NULL: Ctrl-C ends the process again. Blocking reads of standard input return
- * early. */
-void sl_term_on_interrupt(void (*fn)(void *ctx), void *ctx);
+/* What Ctrl-C does: fn(ctx), from inside the signal handler, where it may do
+ * only what is safe there. NULL: it ends the process. */
+struct sl_on_interrupt {
+    void (*fn)(void *ctx);
+    void *ctx;
+};
+
+/* From now on do `new`; what was done before is returned, to be put back. fn
+ * runs on the thread that called this, which is always the same. Blocking reads
+ * of standard input return early. */
+struct sl_on_interrupt sl_term_on_interrupt(struct sl_on_interrupt new);
+
+/* Wait until standard input can be read without waiting (or has ended): true;
+ * or until *hit, which a handler as above sets: false. A Ctrl-C that came
+ * before the call, or comes at any moment of it, is seen. */
+bool sl_in_wait(const volatile sig_atomic_t *hit);
 
 #endif

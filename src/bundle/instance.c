@@ -42,6 +42,18 @@ static int path_of(char out[SL_TREE_PATH], const struct sl_places *p,
     return sl_path_join(out, SL_TREE_PATH, p->run, file, err);
 }
 
+void sl_instance_address(char *out, size_t cap, const struct sl_instance *i)
+{
+    /* Who listens everywhere does so on this machine, too. */
+    const char *host = !strcmp(i->host, "0.0.0.0") ? "127.0.0.1"
+                       : !strcmp(i->host, "::")    ? "::1"
+                                                   : i->host;
+    bool six = strchr(host, ':') && *host != '[';
+
+    snprintf(out, cap, "http%s://%s%.120s%s:%u", i->tls ? "s" : "",
+             six ? "[" : "", host, six ? "]" : "", i->port);
+}
+
 bool sl_instance_lives(const struct sl_instance *i)
 {
     return i->began > 0 && sl_process_began(i->pid) == i->began;

@@ -34,6 +34,9 @@ void sl_instance_drop(const struct sl_instance *i, const struct sl_places *p);
 int sl_instance_list(struct sl_instance **out, size_t *n,
                      const struct sl_places *p, struct sl_err *err);
 
+/* Where this machine reaches it: "http://[::1]:8000". */
+void sl_instance_address(char *out, size_t cap, const struct sl_instance *i);
+
 bool sl_instance_lives(const struct sl_instance *i);
 
 /* The name that `want` becomes: "Org/Name" is "name". */

@@ -49,6 +49,7 @@ int sl_answer_get(struct sl_answer *out, struct sl_engine *e,
                   const struct sl_gen_opts *opts, bool stream,
                   struct sl_err *err)
 {
+    struct sl_on_interrupt before;
     struct sl_paint *paint = NULL;
     struct sl_gen *g = NULL;
     int rc;
@@ -63,9 +64,9 @@ int sl_answer_get(struct sl_answer *out, struct sl_engine *e,
         return rc;
     }
     out->seed = sl_gen_seed(g);
-    sl_term_on_interrupt(cancel, g);
+    before = sl_term_on_interrupt((struct sl_on_interrupt){cancel, g});
     rc = gather(out, g, stream, paint, err);
-    sl_term_on_interrupt(NULL, NULL);
+    sl_term_on_interrupt(before);
     sl_paint_close(&paint);
     sl_gen_stats(g, &out->stats);
     sl_gen_close(&g);

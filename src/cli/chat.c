@@ -8,12 +8,18 @@
  *       | Ctrl-D, /exit, Ctrl-C twice at an empty line
  *       v
  *      END
+ *
+ * Ctrl-C is caught for the whole conversation: what comes between two prompts
+ * is found by the next one.
  */
 #include "cli/chat.h"
 
+#include <errno.h>
 #include <histedit.h>
 #include <locale.h>
 #include <signal.h>
+#include <unistd.h>
+#include <wchar.h>
 
 #include "base/buf.h"
 #include "base/num.h"
@@ -52,6 +58,33 @@ static const char *prompt(EditLine *e)
     return c && c->more ? "... " : ">>> ";
 }
 
+/* Instead of libedit's own, which may sleep in read() after a Ctrl-C that came
+ * just before. 1, 0 at the end, -1: interrupted, or broken. */
+static int get_char(EditLine *e, wchar_t *out)
+{
+    mbstate_t state = {0};
+    char c;
+
+    (void)e;
+    for (;;) {
+        ssize_t n;
+        size_t k;
+
+        if (!sl_in_wait(&interrupt.hit))
+            return -1;
+        n = read(STDIN_FILENO, &c, 1);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return (int)n;
+        k = mbrtowc(out, &c, 1, &state);
+        if (k == (size_t)-1)
+            state = (mbstate_t){0}; /* no character; the next byte may be one */
+        else if (k != (size_t)-2)
+            return 1;
+    }
+}
+
 static int open_edit(struct chat *c, struct sl_err *err)
 {
     HistEvent ev;
@@ -68,6 +101,7 @@ static int open_edit(struct chat *c, struct sl_err *err)
     history(c->history, &ev, H_SETUNIQUE, 1);
     el_set(c->edit, EL_CLIENTDATA, c);
     el_set(c->edit, EL_PROMPT, prompt);
+    el_set(c->edit, EL_GETCFN, get_char);
     el_set(c->edit, EL_EDITOR, "emacs");
     el_set(c->edit, EL_HIST, history, c->history);
     el_source(c->edit, NULL); /* the user's ~/.editrc */
@@ -95,12 +129,10 @@ static enum asked ask(struct chat *c, struct sl_buf *b)
         int n = 0;
         const char *line;
 
-        interrupt.hit = 0;
-        sl_term_on_interrupt(note_interrupt, NULL);
         line = el_gets(c->edit, &n);
-        sl_term_on_interrupt(NULL, NULL);
         if (!line || n <= 0) {
             how = interrupt.hit ? ASKED_INTERRUPT : ASKED_END;
+            interrupt.hit = 0;
             break;
         }
         while (n > 0 && (line[n - 1] == '\n' || line[n - 1] == '\r'))
@@ -332,12 +364,18 @@ int sl_chat(struct sl_engine *e, struct sl_gen_opts *opts, json_t *messages,
                      .opts = opts,
                      .messages = messages,
                      .n_first = json_array_size(messages)};
-    int rc = open_edit(&c, err);
+    struct sl_on_interrupt before;
+    int rc;
 
+    interrupt.hit = 0;
+    before =
+        sl_term_on_interrupt((struct sl_on_interrupt){note_interrupt, NULL});
+    rc = open_edit(&c, err);
     if (!rc) {
         sl_note("/help lists commands, Ctrl-D ends\n");
         rc = loop(&c, err);
     }
     close_edit(&c);
+    (void)sl_term_on_interrupt(before);
     return rc;
 }

@@ -37,8 +37,7 @@ static const char *state_of(const struct sl_instance *i,
     p->offline = false; /* this is no hub */
     p->token[0] = 0;
     p->stall_s = ASK_S;
-    snprintf(p->endpoint, sizeof(p->endpoint), "http://%.120s:%u",
-             strcmp(i->host, "0.0.0.0") ? i->host : "127.0.0.1", i->port);
+    sl_instance_address(p->endpoint, sizeof(p->endpoint), i);
     co.places = p;
     sl_buf_init(&b, MAX_TEXT);
     j->path = "/ready";
@@ -253,10 +252,13 @@ int sl_cli_logs(const struct sl_opts *o, struct sl_err *err)
         return rc;
     at = last_lines(&m, o->value[SL_OPT_LINES].i);
     sl_map_close(&m);
-    rc = copy_new(path, &at, err);
-    while (!rc && o->value[SL_OPT_FOLLOW].i && runs(name, &p)) {
-        sl_process_sleep_ms(LOOK_MS);
+    for (;;) {
+        /* Looked at first: what a server wrote before it ended is copied. */
+        bool goes_on = o->value[SL_OPT_FOLLOW].i && runs(name, &p);
+
         rc = copy_new(path, &at, err);
+        if (rc || !goes_on)
+            return rc;
+        sl_process_sleep_ms(LOOK_MS);
     }
-    return rc;
 }

@@ -24,7 +24,8 @@ static void on_interrupt(void *ctx)
 
 void sl_cli_catch_interrupt(bool on)
 {
-    sl_term_on_interrupt(on ? on_interrupt : NULL, NULL);
+    (void)sl_term_on_interrupt(
+        (struct sl_on_interrupt){on ? on_interrupt : NULL, NULL});
 }
 
 static bool is_cancelled(void *ctx)
@@ -241,21 +242,19 @@ static int add_sampling(struct sl_cli_ready *r, struct sl_err *err)
     return bad ? sl_fail(err, SL_ENOMEM, "no memory is left") : 0;
 }
 
-static int add_names(struct sl_cli_ready *r)
+static void add_names(struct sl_cli_ready *r)
 {
     const json_t *model = json_object_get(r->hub.manifest.json, "model");
     json_t *v;
-    size_t i, n;
+    size_t i;
 
-    n = (size_t)snprintf(r->names, sizeof(r->names), "%s",
-                         sl_manifest_str(&r->hub.manifest, "model", "id"));
+    r->name[0] = sl_manifest_str(&r->hub.manifest, "model", "id");
+    r->n_name = 1;
     json_array_foreach(json_object_get(model, "aliases"), i, v)
     {
-        if (n < sizeof(r->names))
-            n += (size_t)snprintf(r->names + n, sizeof(r->names) - n, ",%s",
-                                  json_string_value(v));
+        if (r->n_name < SL_CLI_NAMES) /* no manifest has more */
+            r->name[r->n_name++] = json_string_value(v);
     }
-    return 0;
 }
 
 /* A bundle's manifest -> options, names, and a lock on its files. */
@@ -283,7 +282,7 @@ static int apply_bundle(struct sl_cli_ready *r, struct sl_opts *o,
     if (!rc)
         rc = add_capabilities(r, o, err);
     if (!rc)
-        rc = add_names(r);
+        add_names(r);
     if (rc || !r->from_hub)
         return rc;
     snprintf(lock, sizeof(lock), "%s.json", r->hub.install.dir);
@@ -364,7 +363,8 @@ static int get_from_hub(struct sl_cli_ready *r, struct sl_opts *o,
                        "--force is for what a bundle requires, and '%.200s' is "
                        "no bundle; leave it away",
                        name);
-    snprintf(r->names, sizeof(r->names), "%s", r->hub.repo);
+    r->name[0] = r->hub.repo;
+    r->n_name = 1;
     if (*r->hub.file)
         rc = sl_path_join(r->path, sizeof(r->path), r->hub.dir, r->hub.file,
                           err);
@@ -407,8 +407,9 @@ static int get_demo(struct sl_cli_ready *r, struct sl_opts *o,
     if (!rc)
         rc = apply_bundle(r, o, want, err);
     /* Its short name comes first. */
-    snprintf(r->names, sizeof(r->names), "demo,%s",
-             rc ? "" : sl_manifest_str(&r->hub.manifest, "model", "id"));
+    r->name[0] = "demo";
+    r->name[1] = rc ? "" : sl_manifest_str(&r->hub.manifest, "model", "id");
+    r->n_name = 2;
     return rc;
 }
 

@@ -16,12 +16,12 @@
 #include "bundle/pull.h"
 #include "cli/bars.h"
 
-#define SL_CLI_NAMES 2048
+#define SL_CLI_NAMES 17 /* a bundle's id and its aliases: bundle/fields.c */
 
 struct sl_cli_ready {
     char path[SL_TREE_PATH];  /* what is opened */
-    char names[SL_CLI_NAMES]; /* what clients call it, "a,b"; "" if nobody says
-                               */
+    const char *name[SL_CLI_NAMES]; /* what clients call it; borrowed of hub */
+    uint32_t n_name;                /* 0 if nobody says */
     struct sl_ready hub;
     bool from_hub;
     const char *profile_name;    /* of the bundle, or NULL */

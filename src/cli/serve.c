@@ -9,7 +9,8 @@
 #include "bundle/instance.h"
 #include "server/server.h"
 
-#define MAX_LIST 16 /* names of the model, or keys */
+#define MAX_LIST 17 /* names of the model, or keys */
+_Static_assert(MAX_LIST >= SL_CLI_NAMES, "every bundle can be served");
 #define DEFAULT_SEQS 32
 #define MAX_PORTS 32 /* that are tried; bundles.md 1.5 */
 
@@ -34,10 +35,12 @@ static int open_model(void *ctx, struct sl_engine **out, struct sl_err *err)
 static void listening(void *ctx, const char *host, uint16_t port)
 {
     struct serve *s = ctx;
+    bool six = strchr(host, ':') != NULL;
     struct sl_err err;
 
-    sl_note("sluice: listening on %s://%s:%u\n",
-            s->o.value[SL_OPT_SSL_CERTFILE].s ? "https" : "http", host, port);
+    sl_note("sluice: listening on %s://%s%s%s:%u\n",
+            s->o.value[SL_OPT_SSL_CERTFILE].s ? "https" : "http",
+            six ? "[" : "", host, six ? "]" : "", port);
     snprintf(s->me.host, sizeof(s->me.host), "%.120s", host);
     s->me.port = port;
     /* Serving does not depend on being seen. */
@@ -102,23 +105,65 @@ static void describe(struct serve *s)
     }
 }
 
+/* Of the servers that run: the one of this name, or (pid) of this process; its
+ * name into `name`. */
+static bool runs(const struct serve *s, char name[SL_INSTANCE_NAME],
+                 int64_t pid)
+{
+    struct sl_instance *all = NULL;
+    bool found = false;
+    size_t n = 0;
+
+    if (sl_instance_list(&all, &n, &s->r.places, NULL))
+        return false;
+    for (size_t i = 0; i < n && !found; i++) {
+        found = pid ? all[i].pid == pid : !strcmp(all[i].name, name);
+        if (found)
+            snprintf(name, SL_INSTANCE_NAME, "%s", all[i].name);
+    }
+    sl_mem_free(all);
+    return found;
+}
+
+/* The log's place; what was there before stays as FILE.1. A server that runs
+ * under the name keeps its log: *shared, and ours has a place for the start. */
+static int place_log(const struct serve *s, char log[SL_TREE_PATH],
+                     char name[SL_INSTANCE_NAME], bool *shared,
+                     struct sl_err *err)
+{
+    char old[SL_TREE_PATH + 4], start[SL_INSTANCE_NAME];
+    int rc;
+
+    *shared = runs(s, name, 0);
+    snprintf(start, sizeof(start), "%.40s-start-%lld", name,
+             (long long)sl_process_self());
+    rc = sl_instance_log(log, &s->r.places, *shared ? start : name, err);
+    if (rc || sl_file_kind(log) != SL_FILE_REGULAR)
+        return rc;
+    snprintf(old, sizeof(old), "%s.1", log);
+    (void)sl_tree_rename(log, old, NULL);
+    return 0;
+}
+
 /* 1 in the process that was started from, which has nothing left to do. */
 static int detach(struct serve *s, struct sl_err *err)
 {
-    char log[SL_TREE_PATH], old[SL_TREE_PATH + 4], name[SL_INSTANCE_NAME];
+    char log[SL_TREE_PATH], own[SL_TREE_PATH], name[SL_INSTANCE_NAME];
+    bool shared = false;
     int64_t pid = 0;
     int status = 0, rc;
 
     if (!s->o.value[SL_OPT_DETACH].i)
         return 0;
     sl_instance_name(name, s->asked);
-    rc = sl_instance_log(log, &s->r.places, name, err);
+    rc = place_log(s, log, name, &shared, err);
     if (rc)
         return rc;
-    snprintf(old, sizeof(old), "%s.1", log);
-    if (sl_file_kind(log) == SL_FILE_REGULAR)
-        (void)sl_tree_rename(log, old, NULL);
     rc = sl_process_detach(log, &pid, &status, err);
+    if (rc == 1 && shared && runs(s, name, pid) &&
+        !sl_instance_log(own, &s->r.places, name, NULL) &&
+        !sl_tree_rename(log, own, NULL))
+        snprintf(log, sizeof(log), "%s", own);
     if (rc == 1) {
         sl_note("sluice: '%s' is ready, process %lld; log: %s\n", name,
                 (long long)pid, log);
@@ -130,6 +175,8 @@ static int detach(struct serve *s, struct sl_err *err)
             sl_note("%s", text);
             sl_file_free(text);
         }
+        if (shared)
+            (void)sl_tree_unlink(log, NULL); /* it has been shown */
     }
     return rc;
 }
@@ -174,8 +221,7 @@ static int fill(struct serve *s, struct sl_server_opts *so, struct sl_err *err)
     static const char *const parser[] = {"qwen3_coder", "qwen3_hermes"};
     const struct sl_opt_value *v = s->o.value;
     const char *name = v[SL_OPT_SERVED_MODEL_NAME].s;
-    const char *own = *s->r.names ? s->r.names : short_name(s->r.path);
-    int rc;
+    int rc = 0;
 
     if (!sl_opts_has(&s->o, SL_OPT_MAX_NUM_SEQS))
         s->o.value[SL_OPT_MAX_NUM_SEQS].i = DEFAULT_SEQS;
@@ -205,8 +251,14 @@ static int fill(struct serve *s, struct sl_server_opts *so, struct sl_err *err)
     if (!so->tls_cert != !so->tls_key)
         return sl_fail(err, SL_EARG,
                        "--ssl-certfile and --ssl-keyfile belong together");
-    rc = split(s->name, &so->n_name, &s->words[0], name ? name : own,
-               "--served-model-name", err);
+    /* A name of a bundle's may have a comma in it. */
+    memcpy(s->name, s->r.name, s->r.n_name * sizeof(*s->name));
+    so->n_name = s->r.n_name;
+    if (!name && so->n_name == 0)
+        s->name[so->n_name++] = short_name(s->r.path);
+    if (name)
+        rc = split(s->name, &so->n_name, &s->words[0], name,
+                   "--served-model-name", err);
     if (!rc && so->n_name == 0)
         rc = sl_fail(err, SL_EARG, "--served-model-name has no word in it");
     if (!rc && v[SL_OPT_API_KEY].s)

@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/term.h"
 #include "base/utf8.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -573,6 +574,45 @@ static void dtype_bytes(void **s)
     assert_string_equal(sl_dtype_get(SL_BF16)->name, "bf16");
 }
 
+static volatile sig_atomic_t n_inner, n_outer;
+
+static void count_interrupt(void *ctx)
+{
+    ++*(volatile sig_atomic_t *)ctx;
+}
+
+/* Ctrl-C is never lost between a look and a wait, and goes to whom it belongs.
+ */
+static void interrupts(void **state)
+{
+    struct sl_on_interrupt none, outer;
+    int fd[2], saved = dup(0);
+
+    (void)state;
+    assert_int_equal(pipe(fd), 0);
+    assert_int_equal(dup2(fd[0], 0), 0); /* nothing comes from it */
+    none = sl_term_on_interrupt(
+        (struct sl_on_interrupt){count_interrupt, (void *)(uintptr_t)&n_outer});
+    assert_null(none.fn);
+    outer = sl_term_on_interrupt(
+        (struct sl_on_interrupt){count_interrupt, (void *)(uintptr_t)&n_inner});
+    raise(SIGINT);
+    assert_int_equal(n_inner, 1);
+    assert_false(sl_in_wait(&n_inner)); /* it came before the wait */
+    (void)sl_term_on_interrupt(outer);
+    raise(SIGINT);
+    assert_int_equal(n_inner, 1);
+    assert_int_equal(n_outer, 1);
+    n_outer = 0;
+    assert_int_equal(write(fd[1], "x", 1), 1);
+    assert_true(sl_in_wait(&n_outer));
+    (void)sl_term_on_interrupt(none);
+    assert_int_equal(dup2(saved, 0), 0);
+    close(saved);
+    close(fd[0]);
+    close(fd[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -601,6 +641,7 @@ int main(void)
         cmocka_unit_test(file_errors),
         cmocka_unit_test(log_levels),
         cmocka_unit_test(dtype_bytes),
+        cmocka_unit_test(interrupts),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,6 +14,7 @@
 #include "bundle/client.h"
 #include "bundle/fetch.h"
 #include "bundle/hub.h"
+#include "bundle/instance.h"
 #include "bundle/pull.h"
 #include "bundle/store.h"
 #include "bundle/sweep.h"
@@ -397,6 +398,28 @@ static void others_have_their_turn(void **s)
     free(store);
 }
 
+static void addresses_of_servers(void **s)
+{
+    static const char *const t[][2] = {
+        {"127.0.0.1", "http://127.0.0.1:80"},
+        {"0.0.0.0", "http://127.0.0.1:80"},
+        {"::1", "http://[::1]:80"},
+        {"::", "http://[::1]:80"},
+        {"[fd00::2]", "http://[fd00::2]:80"},
+        {"box", "http://box:80"},
+    };
+
+    (void)s;
+    for (size_t i = 0; i < SL_COUNTOF(t); i++) {
+        struct sl_instance x = {.port = 80};
+        char out[200];
+
+        snprintf(x.host, sizeof(x.host), "%s", t[i][0]);
+        sl_instance_address(out, sizeof(out), &x);
+        assert_string_equal(out, t[i][1]);
+    }
+}
+
 /* The garbage of a pull that was killed while it asked about a model. */
 static void checks_are_garbage(void **s)
 {
@@ -445,6 +468,7 @@ int main(void)
         cmocka_unit_test(named_by_another),
         cmocka_unit_test(room_is_counted_once),
         cmocka_unit_test(checks_are_garbage),
+        cmocka_unit_test(addresses_of_servers),
         cmocka_unit_test(others_have_their_turn),
         cmocka_unit_test(next_pages),
         cmocka_unit_test(choices),
