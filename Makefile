@@ -111,6 +111,11 @@ ISA_VNNI   := -mavx2 -mfma -mf16c -mavxvnni
 ISA_AVX512 := -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512vl -mavx512vnni
 $(B)/src/kern/x86/%_vnni.o:   ISA := -O3 $(ISA_VNNI) $(NO_INIT)
 $(B)/src/kern/x86/%_avx512.o: ISA := -O3 $(ISA_AVX512) $(NO_INIT)
+# The test of small sizes runs them where a machine has them; no need for speed.
+ifeq ($(V),small)
+$(B)/src/kern/x86/%_vnni.o:   ISA := -Og $(ISA_VNNI)
+$(B)/src/kern/x86/%_avx512.o: ISA := -Og $(ISA_AVX512)
+endif
 ifneq ($(filter dbg asan tsan cov,$(V)),)
 $(B)/src/kern/%.o:            ISA :=
 $(B)/src/kern/x86/%_avx2.o:   ISA := -mavx2 -mfma -mf16c

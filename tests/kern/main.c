@@ -17,7 +17,7 @@
 #include "base/num.h"
 #include "check.h"
 
-enum { DEFAULT_CASES = 400, MAX_CASES = 100000000 };
+enum { DEFAULT_CASES = 250, MAX_CASES = 100000000 };
 
 struct level {
     const char *name;
