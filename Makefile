@@ -123,7 +123,7 @@ $(B)/src/kern/x86/%_avx2.o:   ISA := -mavx2 -mfma -mf16c
 $(B)/src/kern/x86/%_vnni.o:   ISA := -O1 $(ISA_VNNI)
 $(B)/src/kern/x86/%_avx512.o: ISA := -O1 $(ISA_AVX512)
 endif
-ifeq ($(V),asan)
+ifneq ($(filter asan fuzz,$(V)),)
 # Unrolled kernels take the undefined-behaviour pass minutes a file. The scalar
 # contracts keep it, and bits are compared with them.
 $(B)/src/kern/x86/%_avx2.o $(B)/src/kern/x86/%_vnni.o \
