@@ -123,7 +123,12 @@ $(B)/src/kern/x86/%_avx2.o:   ISA := -mavx2 -mfma -mf16c
 $(B)/src/kern/x86/%_vnni.o:   ISA := -O1 $(ISA_VNNI)
 $(B)/src/kern/x86/%_avx512.o: ISA := -O1 $(ISA_AVX512)
 endif
-ifneq ($(filter asan fuzz,$(V)),)
+ifeq ($(V),fuzz)
+# No fuzzer is after these.
+$(B)/src/kern/x86/%_avx2.o $(B)/src/kern/x86/%_vnni.o \
+$(B)/src/kern/x86/%_avx512.o: ISA += -O1 -fno-sanitize=all
+endif
+ifeq ($(V),asan)
 # Unrolled kernels take the undefined-behaviour pass minutes a file. The scalar
 # contracts keep it, and bits are compared with them.
 $(B)/src/kern/x86/%_avx2.o $(B)/src/kern/x86/%_vnni.o \
