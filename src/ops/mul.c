@@ -15,11 +15,14 @@
 #define TASK_BYTES (128u << 10) /* of weights; chosen, not measured */
 #define MIN_ROWS 32             /* four groups hide the latency of a chain */
 #define MAX_ROWS 1024
+#define TASKS 2         /* of a small matrix, for each worker. Chosen. */
+#define ACT_NUMBERS 4096 /* of a task of inputs to int8, at least. Chosen. */
 
 struct ctx {
     const struct sl_run *r;
     const struct sl_mul_job *jobs;
     size_t n;
+    size_t act_rows, act_each; /* inputs to convert; of a task */
 };
 
 /* ---------------------------------------------------- inputs as int8 */
@@ -69,14 +72,12 @@ static size_t place_inputs(const struct sl_run *r, struct sl_mul_job *jobs,
     return rows;
 }
 
-static void act_task(void *ctx, size_t i, unsigned worker)
+static void act_row(const struct ctx *c, size_t i)
 {
-    const struct ctx *c = ctx;
     const struct sl_act_space *a = &c->r->act;
     const struct sl_mul_job *j = c->jobs;
     size_t at;
 
-    (void)worker;
     while (i >= j->first_act + j->n_act)
         j++;
     at = (size_t)(j->q.q - a->q) + (i - j->first_act) * j->q.ld;
@@ -85,20 +86,42 @@ static void act_task(void *ctx, size_t i, unsigned worker)
                           j->x + (i - j->first_act) * j->ldx, j->q.ld);
 }
 
+static void act_task(void *ctx, size_t i, unsigned worker)
+{
+    const struct ctx *c = ctx;
+    size_t end = sl_min((i + 1) * c->act_each, c->act_rows);
+
+    (void)worker;
+    for (size_t row = i * c->act_each; row < end; row++)
+        act_row(c, row);
+}
+
+/* The few rows of a step that verifies drafts are one task, which the caller
+ * runs itself: a region costs more than it saves. */
+static void run_acts(struct ctx *c, size_t rows)
+{
+    c->act_rows = rows;
+    c->act_each = sl_max(ACT_NUMBERS / sl_max(c->jobs->w->cols, 1), 1);
+    sl_pool_run(c->r->pool, act_task, c,
+                (rows + c->act_each - 1) / c->act_each);
+}
+
 /* -------------------------------------------------------- the products */
 
 /* Rows of one task of this matrix, a multiple of the group. */
-static size_t task_rows(const struct sl_mat *w)
+static size_t task_rows(const struct sl_run *r, const struct sl_mat *w)
 {
     size_t row_bytes = sl_dtype_bytes(w->type, w->cols);
     size_t rows = TASK_BYTES / sl_max(row_bytes, 1) / MIN_ROWS * MIN_ROWS;
+    size_t share = w->rows / (TASKS * sl_pool_n_thread(r->pool));
 
+    rows = sl_min(rows, (share + MIN_ROWS - 1) / MIN_ROWS * MIN_ROWS);
     return sl_min(sl_max(rows, MIN_ROWS), MAX_ROWS);
 }
 
-static size_t n_tasks(const struct sl_mul_job *j)
+static size_t n_tasks(const struct sl_run *r, const struct sl_mul_job *j)
 {
-    size_t step = task_rows(j->w);
+    size_t step = task_rows(r, j->w);
 
     return j->n_tok ? (j->w->rows + step - 1) / step : 0;
 }
@@ -124,7 +147,7 @@ static void mul_task(void *ctx, size_t i, unsigned worker)
     const struct ctx *c = ctx;
     const struct sl_mul_job *j = find_job(c, i);
     const struct sl_mat *w = j->w;
-    size_t step = task_rows(w), row = (i - j->first_task) * step;
+    size_t step = task_rows(c->r, w), row = (i - j->first_task) * step;
     size_t rows = sl_min(step, w->rows - row);
     const unsigned char *p = w->w;
     size_t blocks = (w->cols + SL_FP8_BLOCK - 1) / SL_FP8_BLOCK;
@@ -150,12 +173,11 @@ void sl_mul_run(const struct sl_run *r, struct sl_mul_job *jobs, size_t n)
     for (size_t i = 0; r->watch && i < n; i++)
         r->watch(r->watch_ctx, jobs[i].w, jobs[i].x, jobs[i].ldx,
                  jobs[i].n_tok);
-    if (rows > 0)
-        sl_pool_run(r->pool, act_task, &c, rows);
+    run_acts(&c, rows);
     for (size_t i = 0; i < n; i++) {
         SL_ASSERT(is_quantised(r, &jobs[i]) || r->kern->mul[jobs[i].w->type]);
         jobs[i].first_task = total;
-        total += n_tasks(&jobs[i]);
+        total += n_tasks(r, &jobs[i]);
     }
     if (total > 0)
         sl_pool_run(r->pool, mul_task, &c, total);
