@@ -136,7 +136,7 @@ enum sl_opt_type {
       "map",                                                                   \
       "map packs the weights once into a file that is kept, and maps it from " \
       "then on; copy has them in memory of their own.")                        \
-    X(PACKED_DIR, TEXT, SL_OPT_V_ENGINE, "packed-dir", "", "DIR", 0, 0,        \
+    X(PACKED_DIR, TEXT, SL_OPT_V_ENGINE | SL_VERB_CONVERT, "packed-dir", "", "DIR", 0, 0,        \
       "the user's cache",                                                      \
       "Folder that keeps packed weights; otherwise sluice below "              \
       "XDG_CACHE_HOME or ~/.cache.")                                           \
@@ -356,8 +356,10 @@ enum sl_opt_type {
       "Keep what is younger.")                                                 \
     X(PARTIALS, BOOL, SL_VERB_GC, "partials", "", "", 0, 0, "off",             \
       "Unfinished downloads of any age.")                                      \
-    X(OUT, TEXT, SL_VERB_BUILD, "out", "-o", "DIR", 0, 0, "",                  \
-      "Where the built bundle goes; without it DIR-built.")                    \
+    X(OUT, TEXT, SL_VERB_BUILD | SL_VERB_CONVERT, "out", "-o", "PATH", 0, 0,   \
+      "",                                                                      \
+      "The folder of the built bundle (without it DIR-built), or the file "    \
+      "that convert writes.")                                                  \
     X(LIMIT, INT, SL_VERB_SEARCH, "limit", "", "N", 1, 1000, "20",             \
       "Show at most N.")                                                       \
     X(TAG, TEXT, SL_VERB_SEARCH, "tag", "", "TAG", 0, 0, "",                   \

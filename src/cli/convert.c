@@ -1,10 +1,12 @@
-/* cli/convert.c - sluice convert MODEL FILE; and reading a model whole */
+/* cli/convert.c - sluice convert MODEL [FILE]; and reading a model whole */
 #include "cli/verb.h"
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/mem.h"
 #include "base/term.h"
 #include "cli/kl.h"
+#include "cli/open.h"
 #include "cli/progress.h"
 #include "cli/ready.h"
 #include "engine/convert.h"
@@ -57,9 +59,35 @@ static int end(const char *path, double s, json_t *report,
     return 0;
 }
 
-static int convert(struct sl_convert_opts *co, const struct sl_opts *o,
+/* The file to write, or NULL for the folder of packed ones. */
+static int get_dst(const char **out, const struct sl_opts *o,
                    struct sl_err *err)
 {
+    const char *by_option = o->value[SL_OPT_OUT].s;
+
+    *out = o->n_arg == 2 ? o->arg[1] : by_option;
+    if (o->n_arg < 1 || o->n_arg > 2 || (o->n_arg == 2 && by_option))
+        return sl_fail(err, SL_EARG,
+                       "'sluice convert' takes a model and at most one file to "
+                       "write, NAME.gguf or NAME.sluice");
+    if (*out && o->value[SL_OPT_PACKED_DIR].from == SL_FROM_LINE)
+        return sl_fail(err, SL_EARG,
+                       "--packed-dir is where the packed file is kept when no "
+                       "file is named; remove it or '%.300s'",
+                       *out);
+    if (!*out && sl_opts_has(o, SL_OPT_CALIBRATE))
+        return sl_fail(err, SL_EARG,
+                       "what --calibrate makes is not what run and serve look "
+                       "for in the folder of packed files; name a file, and "
+                       "run that");
+    return 0;
+}
+
+/* Convert; *kept is the file's path when it was not named. */
+static int convert(char **kept, struct sl_convert_opts *co,
+                   const struct sl_opts *o, struct sl_err *err)
+{
+    char dir[SL_CLI_PATH];
     struct sl_progress p;
     char *text = NULL;
     int rc = 0;
@@ -71,8 +99,16 @@ static int convert(struct sl_convert_opts *co, const struct sl_opts *o,
     sl_progress_init(&p, "converting");
     co->progress = sl_progress_step;
     co->progress_ctx = &p;
+    sl_cli_packed_dir(dir, o);
+    if (!rc && !co->dst && !*dir)
+        rc = sl_fail(err, SL_EARG,
+                     "there is no folder for packed files without HOME; name a "
+                     "file or --packed-dir");
     if (!rc)
-        rc = sl_convert(co, err);
+        rc =
+            co->dst ? sl_convert(co, err) : sl_convert_keep(kept, co, dir, err);
+    if (*kept)
+        co->dst = *kept;
     sl_progress_end(&p);
     sl_file_free(text);
     return rc;
@@ -82,16 +118,14 @@ int sl_cli_convert(const struct sl_opts *o, struct sl_err *err)
 {
     struct sl_convert_opts co = {.n_thread =
                                      (uint32_t)o->value[SL_OPT_THREADS].i};
-    char src[SL_CLI_PATH];
+    char src[SL_CLI_PATH], *kept = NULL;
     json_t *report = NULL;
     uint64_t t0 = sl_clock_ns();
     double s;
     int rc = get_plan(&co.plan, o, err);
 
-    if (!rc && o->n_arg != 2)
-        rc = sl_fail(err, SL_EARG,
-                     "'sluice convert' takes a model and the file to write, "
-                     "NAME.gguf or NAME.sluice");
+    if (!rc)
+        rc = get_dst(&co.dst, o, err);
     if (!rc)
         rc = sl_cli_folder(src, o->arg[0], err);
     if (!rc && sl_opts_has(o, SL_OPT_REPORT) &&
@@ -101,15 +135,16 @@ int sl_cli_convert(const struct sl_opts *o, struct sl_err *err)
     if (rc)
         return rc;
     co.src = src;
-    co.dst = o->arg[1];
-    rc = convert(&co, o, err);
+    rc = convert(&kept, &co, o, err);
     s = sl_clock_s(t0, sl_clock_ns());
     if (!rc && sl_opts_has(o, SL_OPT_REPORT))
         rc = sl_cli_report(&report, o, src, co.dst,
                            dtypes[o->value[SL_OPT_DTYPE].i].name, err);
     if (!rc)
-        return end(co.dst, s, report, o, err);
-    json_decref(report);
+        rc = end(co.dst, s, report, o, err);
+    else
+        json_decref(report);
+    sl_mem_free(kept);
     return rc;
 }
 

@@ -2,6 +2,7 @@
 #include "engine/convert.h"
 
 #include "base/file.h"
+#include "base/mem.h"
 #include "engine/importance.h"
 #include "model/gguf_write.h"
 #include "model/packing.h"
@@ -116,6 +117,32 @@ int sl_convert(const struct sl_convert_opts *o, struct sl_err *err)
         rc = ends_with(o->dst, ".gguf") ? to_gguf(o, src, use, pool, err)
                                         : to_packed(o, src, use, pool, err);
     sl_importance_deinit(&imp);
+    sl_pool_close(&pool);
+    sl_source_close(&src);
+    return sl_wrap(err, rc, "converting '%.300s'", o->src);
+}
+
+int sl_convert_keep(char **path, const struct sl_convert_opts *o,
+                    const char *cache_dir, struct sl_err *err)
+{
+    struct sl_packing_opts po = {.plan = (enum sl_dtype_plan)o->plan,
+                                 .progress = o->progress,
+                                 .progress_ctx = o->progress_ctx};
+    struct sl_source *src = NULL;
+    struct sl_pool *pool = NULL;
+    int rc = sl_source_open(&src, o->src, err);
+
+    if (!rc && src->packed)
+        rc = sl_fail(err, SL_EARG,
+                     "it is a packed file and used as it is; name a file to "
+                     "copy it to");
+    if (!rc)
+        rc = sl_pool_open(&pool, o->n_thread, true, err);
+    po.pool = pool;
+    if (!rc)
+        rc = sl_packing_cached(&src, cache_dir, &po, err);
+    if (!rc)
+        rc = sl_mem_dup(path, src->path, strlen(src->path), err);
     sl_pool_close(&pool);
     sl_source_close(&src);
     return sl_wrap(err, rc, "converting '%.300s'", o->src);

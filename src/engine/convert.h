@@ -26,6 +26,13 @@ struct sl_convert_opts {
  * the source itself. */
 int sl_convert(const struct sl_convert_opts *o, struct sl_err *err);
 
+/* The packed form where an engine with this cache_dir looks for it, made when
+ * it is not there: dst is not read, and calibrate must be NULL, for no engine
+ * would find what it changes. *path is that file's, and the caller frees it.
+ * SL_EARG when the source is a packed file. */
+int sl_convert_keep(char **path, const struct sl_convert_opts *o,
+                    const char *cache_dir, struct sl_err *err);
+
 /* Check a model's file or folder: a packed file by all of its digests, any
  * other form by reading every weight. *n_bytes is what was checked. */
 int sl_convert_verify(uint64_t *n_bytes, const struct sl_convert_opts *o,

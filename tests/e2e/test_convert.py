@@ -85,6 +85,25 @@ def kept_weights_are_used():
         check(not list(pathlib.Path(d, "p").rglob("*.tmp")))
 
 
+@test
+def kept_without_a_name():
+    """What convert keeps is what run with that --dtype finds."""
+    with tempfile.TemporaryDirectory() as d:
+        argv = ["--dtype", "q4", "--packed-dir", d]
+        r = Run("convert", DEMO, *argv, "--json")
+        check(r.rc == 0, r)
+        path = json.loads(r.out)["wrote"]
+        kept = list(pathlib.Path(d, "packed").glob("*.sluice"))
+        check([str(x) for x in kept] == [path], (kept, path))
+        stamp = kept[0].stat().st_mtime_ns
+        check(answer(DEMO, *argv) == answer(path))
+        check(list(pathlib.Path(d, "packed").glob("*.sluice")) == kept and
+              kept[0].stat().st_mtime_ns == stamp, "packed again")
+        check(Run("convert", path, *argv).refused(2, "packed file"))
+        r = Run("convert", DEMO, "-o", f"{d}/x.gguf")
+        check(r.rc == 0 and answer(f"{d}/x.gguf"), r)
+
+
 def with_type(data, tensor, tid, block, size):
     """A GGUF file in which one matrix has another type, and random blocks."""
     at = 24
@@ -282,7 +301,13 @@ def leftovers_of_killed_ones():
 @test
 def refusals():
     with tempfile.TemporaryDirectory() as d:
-        check(Run("convert", DEMO).refused(2, "takes a model and the file"))
+        check(Run("convert").refused(2, "takes a model and at most one file"))
+        check(Run("convert", DEMO, f"{d}/a.gguf", "-o", f"{d}/b.gguf")
+              .refused(2, "at most one file"))
+        check(Run("convert", DEMO, f"{d}/a.gguf", "--packed-dir", d)
+              .refused(2, "remove it or"))
+        check(Run("convert", DEMO, "--calibrate", DEMO + "/config.json",
+                  "--dtype", "q4", "--packed-dir", d).refused(2, "name a file"))
         check(Run("convert", "nowhere", f"{d}/x.gguf").refused(4, "nowhere"))
         check(Run("convert", DEMO, d).refused(2, "is a folder"))
         check(Run("convert", DEMO, f"{d}/no/x.gguf").refused(4, "x.gguf"))
