@@ -263,6 +263,8 @@ struct sl_gen_opts {
     bool prompt_only; /* end with LENGTH behind the prompt; max_tokens is 0 */
     int32_t priority; /* of those that wait the lowest starts first; of those
                          that run the highest gives way first */
+    uint64_t client; /* who asks; any numbers. Clients share places and rows
+                        alike, however many generations each has */
     bool no_cache;       /* read the whole prompt, whatever is known of it */
     bool forks; /* others with the same prompt come right behind it: they share
                    it to its last token but one */

@@ -113,7 +113,8 @@ enum sl_opt_type {
       "model was made for.")                                                   \
     X(MAX_NUM_SEQS, INT, SL_OPT_V_ENGINE, "max-num-seqs", "-np --parallel",    \
       "N", 1, 4096, "1", "Sequences that run at the same "       \
-      "time; serve takes 32 unless told.")               \
+      "time; serve takes 32 unless told, and shares them alike between "      \
+      "clients: keys where there are several, or else addresses.")             \
     X(MAX_NUM_BATCHED_TOKENS, COUNT, SL_OPT_V_ENGINE,                          \
       "max-num-batched-tokens", "", "N", 1, 1 << 20, "512",                    \
       "Rows of one step: how much of a prompt is read at once.")               \

@@ -54,50 +54,6 @@ void sl_engine_opts_init(struct sl_engine_opts *o)
     };
 }
 
-void sl_gen_list_push(struct sl_gen_list *l, struct sl_gen *g)
-{
-    g->next = NULL;
-    if (l->tail)
-        l->tail->next = g;
-    else
-        l->head = g;
-    l->tail = g;
-}
-
-void sl_gen_list_insert(struct sl_gen_list *l, struct sl_gen *g, bool first)
-{
-    struct sl_gen *at = NULL; /* what g comes behind; NULL: nothing */
-
-    /* Mostly all are equal, and the newest goes to the end. */
-    if (!first && l->tail && l->tail->priority <= g->priority)
-        at = l->tail;
-    else
-        for (struct sl_gen *k = l->head;
-             k && (first ? k->priority < g->priority
-                         : k->priority <= g->priority);
-             k = k->next)
-            at = k;
-    g->next = at ? at->next : l->head;
-    if (at)
-        at->next = g;
-    else
-        l->head = g;
-    if (!g->next)
-        l->tail = g;
-}
-
-struct sl_gen *sl_gen_list_pop(struct sl_gen_list *l)
-{
-    struct sl_gen *g = l->head;
-
-    if (g) {
-        l->head = g->next;
-        if (!l->head)
-            l->tail = NULL;
-    }
-    return g;
-}
-
 int sl_engine_take_encoder(struct sl_encoder **out, struct sl_engine *e,
                            struct sl_err *err)
 {
@@ -469,6 +425,7 @@ static int open_step(struct sl_engine *e, struct sl_err *err)
         {&e->logit_row, e->max_logit, sizeof(*e->logit_row)},
         {&e->score_row, e->max_logit, sizeof(*e->score_row)},
         {&e->sched, n, sizeof(*e->sched)},
+        {&e->sched_client, n, sizeof(*e->sched_client)},
         {&e->step_tok, rows, sizeof(*e->step_tok)},
         {&e->hidden, rows, hidden * sizeof(*e->hidden)},
         {&e->draft_n, n, sizeof(*e->draft_n)},
@@ -914,6 +871,7 @@ void sl_engine_close(struct sl_engine **pe)
     sl_mem_free(e->logit_row);
     sl_mem_free(e->score_row);
     sl_mem_free(e->sched);
+    sl_mem_free(e->sched_client);
     sl_mem_free(e->step_tok);
     sl_cond_deinit(&e->work);
     sl_mutex_deinit(&e->encoder_mu);

@@ -77,8 +77,7 @@ struct sl_engine {
     double disk_tok_s; /* that loading a token takes; 0: not measured yet */
     struct sl_sampler *sampler;
     struct sl_gen_list waiting;
-    struct sl_gen **run; /* [max_num_seqs] by rising priority number, of equal
-                            ones the oldest first */
+    struct sl_gen **run; /* [max_num_seqs] as they may stay */
     uint32_t n_run;
     struct sl_cost cost;
     struct sl_cost verify; /* of steps that draw behind every row: a prompt's
@@ -116,7 +115,8 @@ struct sl_engine {
     int32_t *step_tok;        /* [max_num_batched_tokens] */
     float *hidden;            /* [max_num_batched_tokens][hidden], if uses_mtp */
     uint32_t *draft_n, *draft_pos; /* [max_num_seqs], a step of the drafter */
-    struct sl_sched_seq *sched;
+    struct sl_sched_seq *sched;           /* [max_num_seqs] */
+    struct sl_sched_client *sched_client; /* [max_num_seqs] */
 };
 
 /* What a running generation has in a step. */
@@ -132,6 +132,12 @@ void sl_gen_list_push(struct sl_gen_list *l, struct sl_gen *g);
  * waited before. */
 void sl_gen_list_insert(struct sl_gen_list *l, struct sl_gen *g, bool first);
 struct sl_gen *sl_gen_list_pop(struct sl_gen_list *l); /* NULL when empty */
+void sl_gen_list_remove(struct sl_gen_list *l, struct sl_gen *g);
+
+/* Of those that wait and were not passed over, who starts next; NULL: nobody. And
+ * put those that run in the order in which they may stay (engine/queue.c). */
+struct sl_gen *sl_queue_next(const struct sl_engine *e);
+void sl_queue_arrange(struct sl_engine *e);
 
 /* What the public face calls a plan, and the type of stored keys and values. */
 enum sl_dtype_plan sl_engine_plan(enum sl_weight_plan p);

@@ -59,6 +59,7 @@ struct sl_gen {
     uint32_t n_score_top;
     uint64_t salt;
     int32_t priority;
+    uint64_t client;
     void (*wake)(void *ctx);
     void *wake_ctx;
     uint64_t submit_ns;
@@ -87,8 +88,11 @@ struct sl_gen {
     struct sl_ring ring; /* final hidden rows that the draft head has not seen */
     struct sl_ring taps; /* and residuals for the block drafter, */
     bool began, far;     /* which was asked; its context is too long for it */
+    bool is_passed;     /* it waits for something, and others pass it */
+    uint32_t n_older;   /* of its client and priority that run, for the order */
     uint32_t n_asked;   /* times that its prompt was to be loaded */
     uint32_t n_disk;    /* tokens of it that the disk has; 0: not known */
+    uint64_t last_turn; /* of its own (engine/schedule.h) */
     struct sl_seq *seq; /* RUNNING: its n_tok first tokens went through */
     enum sl_finish why; /* it ends, once that is published */
     struct sl_history *hist;

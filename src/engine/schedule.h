@@ -11,26 +11,45 @@
 struct sl_sched_seq {
     uint32_t n_left; /* tokens that can go through now; at least 1 */
     uint32_t n_all;  /* tokens that the model has not seen; at least n_left */
+    uint32_t client; /* whose it is; numbers from 0, none left out */
+    uint64_t last;   /* the turn that was its own last; kept by the plan */
+};
+
+/* What one client has in a step, while it is planned; and, as there are at least
+ * as many, where to note an order. */
+struct sl_sched_client {
+    uint64_t want;       /* rows that it can use */
+    uint64_t last;       /* the turn of one of its prompts */
+    uint32_t rows, most; /* that it has, and may have */
+    uint32_t n_prompt, n_hungry; /* of its prompts: all, and that want more */
+    uint32_t seq, turn; /* [k]: the sequence, and the client, that are served
+                           after k others */
 };
 
 /* rows[i] = rows of seq[i] in this step, 0 for none; returns the sum, which is
- * at most max_row.
+ * at most max_row. client: n of them to work with.
  *
  * A sequence with one token left is decoding (or about to) and gets its row
  * first, so that nobody's answer stalls behind a long prompt. What is left of
  * max_row, but no more than max_prompt, goes to the prompts:
  *
- *   1. half of it in equal parts, so that every prompt moves on;
+ *   1. half of it in equal parts to the clients, and to the prompts of each, so
+ *      that all move on;
  *   2. the rest to those with the least to read, as short questions should not
  *      wait for long documents; but to nobody more than twice an equal part;
  *   3. what nobody could take under these rules in equal parts to all.
  *
- * Whoever is at `turn` is served first where there are fewer rows than takers,
- * so callers that count up starve nobody: while n and the budget stay, every
- * prompt has a row within 2 n turns, and every decoding one within n. */
-uint32_t sl_schedule_plan(const struct sl_sched_seq *seq, uint32_t n,
+ * No client has more than twice its share while others want rows, whatever its
+ * rows are for: its share is what it would have if all rows of the step were
+ * dealt in equal parts to the clients, and what one cannot use to the others.
+ * One that decodes more than that has rows for some of its sequences, in turn.
+ *
+ * Where there are fewer rows than takers, it is the turn of who has waited longest
+ * for one; rows that 2. gives are no turn. `turn`: above 0, and one more with each
+ * step, so that nobody starves. */
+uint32_t sl_schedule_plan(struct sl_sched_seq *seq, uint32_t n,
                           uint32_t max_row, uint32_t max_prompt, uint64_t turn,
-                          uint32_t *rows);
+                          uint32_t *rows, struct sl_sched_client *client);
 
 /* Rows that n_prompt prompts may have together, at least 1, beside n_dec decoding
  * rows that look back at dec_context tokens in all; `depth`: what each row of a

@@ -2,11 +2,11 @@
  *
  * Between steps the engine admits what waits, while a place and pages for the
  * tokens known so far are free. Answers grow, so pages can run short later:
- * then the last generation is preempted: the youngest of the highest priority
- * number. It goes back to the head of those that are as urgent in the queue,
- * with its tokens, and reads them again when there is room. The first one
- * always has all it needs, because a request that could not run alone was
- * refused when it was submitted; so everybody finishes.
+ * then the last generation in the order of engine/queue.c is preempted. It goes
+ * back to the head of those that are as urgent in the queue, with its tokens,
+ * and reads them again when there is room. The first one always has all it
+ * needs, because a request that could not run alone was refused when it was
+ * submitted; so everybody finishes.
  *
  * Which rows run, and how many of prompts, is decided elsewhere
  * (engine/schedule.c).
@@ -67,17 +67,6 @@ static int open_seq(struct sl_engine *e, struct sl_gen *g)
                                         g->salt, NULL);
 }
 
-/* Behind those that run with the same priority, before those with a higher
- * number, which give way first. */
-static void run(struct sl_engine *e, struct sl_gen *g)
-{
-    uint32_t i = e->n_run++;
-
-    for (; i > 0 && e->run[i - 1]->priority > g->priority; i--)
-        e->run[i] = e->run[i - 1];
-    e->run[i] = g;
-}
-
 enum admission { FULL, LATER, ADMITTED };
 
 /* Start a waiting generation. FULL: nobody behind it can start either. */
@@ -95,7 +84,7 @@ static enum admission admit(struct sl_engine *e, struct sl_gen *g)
     }
     if (sl_restore_start(e, g))
         return LATER;
-    run(e, g);
+    e->run[e->n_run++] = g;
     sl_lock(&g->mu);
     if (!g->admit_ns) {
         g->admit_ns = sl_clock_ns();
@@ -110,25 +99,21 @@ static enum admission admit(struct sl_engine *e, struct sl_gen *g)
 
 static void admit_waiting(struct sl_engine *e)
 {
-    struct sl_gen_list later = {0};
     enum admission how;
 
     e->now.n_deferred = 0;
-    while (e->waiting.head && (how = admit(e, e->waiting.head)) != FULL) {
-        struct sl_gen *g = sl_gen_list_pop(&e->waiting);
-
-        if (how == LATER) {
-            sl_gen_list_push(&later, g);
-            e->now.n_deferred++;
-        }
+    for (struct sl_gen *g = e->waiting.head; g; g = g->next)
+        g->is_passed = false;
+    for (struct sl_gen *g; (g = sl_queue_next(e)) != NULL;) {
+        how = admit(e, g);
+        if (how == FULL)
+            break;
+        if (how == ADMITTED)
+            sl_gen_list_remove(&e->waiting, g);
+        g->is_passed = true;
+        e->now.n_deferred += how == LATER;
     }
-    if (!later.head)
-        return;
-    /* They keep their places. */
-    later.tail->next = e->waiting.head;
-    e->waiting.head = later.head;
-    if (!e->waiting.tail)
-        e->waiting.tail = later.tail;
+    sl_queue_arrange(e);
 }
 
 /* Take generation i out of the running ones, keeping their order. */
@@ -276,9 +261,18 @@ static void plan_drafts(struct sl_engine *e, uint32_t n_row)
     }
 }
 
+/* Clients are numbered as they come; returns that of run[i]. */
+static uint32_t client_of(const struct sl_engine *e, uint32_t i, uint32_t *n)
+{
+    for (uint32_t k = 0; k < i; k++)
+        if (e->run[k]->client == e->run[i]->client)
+            return e->sched[k].client;
+    return (*n)++;
+}
+
 static void plan(struct sl_engine *e)
 {
-    uint32_t n_dec = 0, n_prompt = 0, n_row;
+    uint32_t n_dec = 0, n_prompt = 0, n_client = 0, n_row;
     uint64_t context = 0, depth = 0;
 
     for (uint32_t i = 0; i < e->n_run; i++) {
@@ -286,6 +280,8 @@ static void plan(struct sl_engine *e)
 
         e->sched[i].n_left = next_stop(g) - g->seq->n_tok;
         e->sched[i].n_all = n_left(g);
+        e->sched[i].client = client_of(e, i, &n_client);
+        e->sched[i].last = g->last_turn;
         if (e->sched[i].n_left == 1) {
             n_dec += 1 + g->n_draft;
             context += context_of(g, 1 + g->n_draft);
@@ -296,8 +292,10 @@ static void plan(struct sl_engine *e)
     }
     n_row = sl_schedule_plan(
         e->sched, e->n_run, e->opts.max_num_batched_tokens,
-        prompt_rows(e, n_dec, context, n_prompt, depth), e->n_step,
-        e->step_rows);
+        prompt_rows(e, n_dec, context, n_prompt, depth), e->n_step + 1,
+        e->step_rows, e->sched_client);
+    for (uint32_t i = 0; i < e->n_run; i++)
+        e->run[i]->last_turn = e->sched[i].last;
     plan_drafts(e, n_row);
 }
 

@@ -409,6 +409,7 @@ int sl_gen_submit(struct sl_gen **out, struct sl_engine *e,
     g->forks = o->forks;
     g->salt = o->cache_salt;
     g->priority = o->priority;
+    g->client = o->client;
     g->stop_text = g->stop_id = -1;
     g->may_draft = e->drafts && !o->prompt_only &&
                    (e->opts.draft == SL_DRAFT_ALL || o->temperature <= 0);

@@ -88,6 +88,7 @@ struct sl_exchange {
     uint64_t n_sent;   /* bytes of reply bodies */
 
     /* The handler's. */
+    uint32_t key; /* the number of its API key, 0 without (server/keys.h) */
     void *user;
     void (*gone)(struct sl_exchange *x);  /* x is freed when it returns */
     void (*ready)(struct sl_exchange *x); /* a stream may be written again */

@@ -395,6 +395,7 @@ static int submit(struct sl_task *t, struct sl_choice *c, uint64_t seed)
     o.n_ids = p->n;
     o.choice = c->index % n;
     o.forks = n > 1;
+    o.client = t->client;
     o.max_tokens = n_output(t, p->n);
     o.wake = on_wake;
     o.wake_ctx = c;

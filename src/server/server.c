@@ -242,10 +242,10 @@ static bool refuse_body(struct sl_exchange *x)
 static bool refuse_state(struct sl_server *s, const struct route *r,
                          struct sl_exchange *x)
 {
-    if (r->access == KEY && s->opts.n_key &&
-        !sl_keys_allow(s->opts.key, s->opts.n_key,
-                       sl_message_header(x->msg, "Authorization"),
-                       sl_message_header(x->msg, "X-Api-Key"))) {
+    x->key = sl_keys_find(s->opts.key, s->opts.n_key,
+                          sl_message_header(x->msg, "Authorization"),
+                          sl_message_header(x->msg, "X-Api-Key"));
+    if (r->access == KEY && s->opts.n_key && !x->key) {
         sl_error_reply(x, 401, NULL, NULL,
                        "the API key is missing or wrong; send 'Authorization: "
                        "Bearer KEY'");

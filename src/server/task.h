@@ -83,6 +83,7 @@ struct sl_task {
     bool is_live, failed;
     uint32_t n_reserved;
     int64_t created;
+    uint64_t client; /* who asks, for a fair share */
     char id[SL_HTTP_ID_LEN + 16];
     struct sl_buf body;
     struct sl_request q;

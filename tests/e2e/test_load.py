@@ -3,6 +3,7 @@
 the one that is given alone, to the bit, and nobody else notices a fault.
 
 $SL_TEST_FULL asks for 200 requests instead of 40."""
+import http.client
 import json
 import os
 import random
@@ -213,23 +214,18 @@ def out_of_pages():
     and start again, and each says the same."""
     s = Server("--kv-pool-tokens", "1024", "--max-num-seqs", "8")
     try:
-        def ask(i):
-            return s.post(P, {"prompt": [i + 1] * 200, "max_tokens": 200,
-                              "ignore_eos": True, "seed": i})["choices"]
+        body = {"max_tokens": 200, "ignore_eos": True, "seed": 1}
+        prompts = [[i + 1] * 200 for i in range(6)]
 
-        want = [ask(i) for i in range(6)]
-        got = [None] * 6
+        def ask(prompt):
+            got = s.post(P, {**body, "prompt": prompt})["choices"]
+            return [(c["text"], c["finish_reason"]) for c in got]
 
-        def one(i):
-            got[i] = ask(i)
-
-        # They give way if they come at the same time.
+        want = sum((ask(p) for p in prompts), [])
+        check(s.metric("vllm:num_preemptions_total") == 0, "alone")
+        # They come together, and have to give way if they do.
         for _ in range(20):
-            t = [threading.Thread(target=one, args=(i,)) for i in range(6)]
-            for x in t:
-                x.start()
-            for x in t:
-                x.join(LIMIT_S)
+            got = ask(prompts)
             check(got == want, (got, want))
             if s.metric("vllm:num_preemptions_total") > 0:
                 return
@@ -330,6 +326,48 @@ def sigterm_when_time_is_over():
     for data in sigterm_with_a_queue("0"):
         check(b'"code":"draining"' in data and b"is over" in data and
               data.endswith(b"data: [DONE]\n\n\r\n0\r\n\r\n"), data[-300:])
+
+
+def later_is_not_last(server, one, other):
+    """`one` sends a dozen requests that are long, for four places; `other` then
+    sends a short one, and has its answer while most of the dozen still wait."""
+    held = []
+    for i in range(12):
+        s = socket.create_connection(("127.0.0.1", server.port), LIMIT_S,
+                                     source_address=(one[0], 0))
+        data = json.dumps({**LONG, "prompt": [i + 1], "max_tokens": 2000})
+        s.sendall((f"POST {P} HTTP/1.1\r\nAuthorization: Bearer {one[1]}\r\n"
+                   f"Content-Length: {len(data)}\r\n\r\n{data}").encode())
+        held.append(s)
+    load = lambda: json.loads(  # noqa: E731
+        server.ask("GET", "/load", headers={})[1])["server_load"]
+    wait_for(lambda: load() == 12, "they are here")
+    c = http.client.HTTPConnection("127.0.0.1", server.port, timeout=LIMIT_S,
+                                   source_address=(other[0], 0))
+    c.request("POST", P, json.dumps({"prompt": [7], "max_tokens": 5}),
+              {"Authorization": f"Bearer {other[1]}"})
+    r = c.getresponse()
+    check(r.status == 200, r.read())
+    left = load()
+    check(left >= 7, f"{left} of 12 were left when the other had its answer")
+    for s in held + [c]:
+        s.close()
+    wait_for(lambda: load() == 0, "places are not given back")
+
+
+@test
+def clients_have_equal_shares():
+    """Who they are: addresses, and keys where there are several of them."""
+    for keys in (["a"], ["a,b"]):
+        s = Server("--max-num-seqs", "4", "--max-model-len", "4096",
+                   "--api-key", *keys)
+        try:
+            if keys == ["a"]:
+                later_is_not_last(s, ("127.0.0.1", "a"), ("127.0.0.2", "a"))
+            else:
+                later_is_not_last(s, ("127.0.0.1", "a"), ("127.0.0.1", "b"))
+        finally:
+            s.stop(signal.SIGKILL)
 
 
 @test

@@ -15,13 +15,14 @@
 
 #include "base/mem.h"
 #include "engine/cost.h"
-#include "engine/engine.h"
+#include "engine/gen.h"
 #include "engine/stop.h"
 #include "sluice/sluice.h"
 
 #define DIR "build/test-engine-model"
 
 static struct sl_engine *engine;
+static atomic_uintptr_t all_are_here;
 
 static void link_file(const char *from, const char *name)
 {
@@ -540,6 +541,40 @@ static void test_priority(void **state)
         sl_gen_close(&g[i]);
 }
 
+static void wait_for_all(void *ctx)
+{
+    while (atomic_load(&all_are_here) != (uintptr_t)ctx)
+        ;
+}
+
+/* While the first runs eleven more of its client come, for seven places, and then
+ * one of another, which does not wait for those behind the seven. */
+static void test_places_are_shared(void **state)
+{
+    static struct answer a;
+    struct sl_gen_opts o;
+    struct sl_gen *g[13];
+    int32_t ids[20];
+
+    (void)state;
+    atomic_store(&all_are_here, 0);
+    for (int i = 0; i < 13; i++) {
+        make_opts(&o, ids, 20, i);
+        o.max_tokens = 5;
+        o.client = i == 12 ? 2 : 1;
+        o.wake = i == 0 ? wait_for_all : NULL;
+        o.wake_ctx = (void *)(uintptr_t)1;
+        g[i] = submit(&o);
+    }
+    atomic_store(&all_are_here, 1);
+    for (int i = 0; i < 13; i++)
+        collect(g[i], &a);
+    for (int i = 8; i < 12; i++)
+        assert_true(g[12]->admit_ns <= g[i]->admit_ns);
+    for (int i = 0; i < 13; i++)
+        sl_gen_close(&g[i]);
+}
+
 /* What the model says of its own answer when it is a part of the prompt is what
  * it said when it drew it, to the bit, however the prompt is cut into steps. */
 static void test_prompt_is_scored(void **state)
@@ -1009,6 +1044,7 @@ int main(void)
         cmocka_unit_test(test_stop_shown_and_minimum),
         cmocka_unit_test(test_cancelled_in_the_queue),
         cmocka_unit_test(test_priority),
+        cmocka_unit_test(test_places_are_shared),
         cmocka_unit_test(test_prompt_is_scored),
         cmocka_unit_test(test_cache_apart),
         cmocka_unit_test(test_cost),

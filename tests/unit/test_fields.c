@@ -208,13 +208,29 @@ static void keys(void **state)
     static const char *const key[] = {"one", "two"};
 
     (void)state;
-    assert_true(sl_keys_allow(key, 2, "Bearer two", NULL));
-    assert_true(sl_keys_allow(key, 2, "bEARER  one", NULL));
-    assert_true(sl_keys_allow(key, 2, NULL, "one"));
-    assert_false(sl_keys_allow(key, 2, "Bearer three", NULL));
-    assert_false(sl_keys_allow(key, 2, "Basic one", NULL));
-    assert_false(sl_keys_allow(key, 2, NULL, NULL));
-    assert_false(sl_keys_allow(key, 2, "Bearer ", NULL));
+    assert_int_equal(sl_keys_find(key, 2, "Bearer two", NULL), 2);
+    assert_int_equal(sl_keys_find(key, 2, "bEARER  one", NULL), 1);
+    assert_int_equal(sl_keys_find(key, 2, NULL, "one"), 1);
+    assert_int_equal(sl_keys_find(key, 2, "Bearer three", NULL), 0);
+    assert_int_equal(sl_keys_find(key, 2, "Basic one", NULL), 0);
+    assert_int_equal(sl_keys_find(key, 2, NULL, NULL), 0);
+    assert_int_equal(sl_keys_find(key, 2, "Bearer ", NULL), 0);
+}
+
+static void clients(void **state)
+{
+    (void)state;
+    /* A key, wherever it is used; else an address, in whatever form. */
+    assert_int_equal(sl_keys_client(2, "10.0.0.1"), sl_keys_client(2, "::1"));
+    assert_int_not_equal(sl_keys_client(1, "::1"), sl_keys_client(2, "::1"));
+    assert_int_not_equal(sl_keys_client(0, "10.0.0.1"),
+                         sl_keys_client(0, "10.0.0.2"));
+    assert_int_equal(sl_keys_client(0, "10.0.0.1"),
+                     sl_keys_client(0, "::ffff:10.0.0.1"));
+    assert_int_equal(sl_keys_client(0, "2001:db8:0:7::1"),
+                     sl_keys_client(0, "2001:db8:0:7:8::2"));
+    assert_int_not_equal(sl_keys_client(0, "2001:db8:0:7::1"),
+                         sl_keys_client(0, "2001:db8:0:8::1"));
 }
 
 int main(void)
@@ -223,7 +239,7 @@ int main(void)
         cmocka_unit_test(lenient),  cmocka_unit_test(refusals),
         cmocka_unit_test(template_variables),
         cmocka_unit_test(json),     cmocka_unit_test(numbers),
-        cmocka_unit_test(keys),
+        cmocka_unit_test(keys),     cmocka_unit_test(clients),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

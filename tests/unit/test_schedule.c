@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "../help/rig.h"
+#include "engine/gen.h"
 #include "engine/schedule.h"
 
 #define MOST 40 /* sequences */
@@ -19,35 +20,45 @@ static uint32_t pick(uint32_t n)
     return (uint32_t)(rig_random(&seed) % n);
 }
 
+static uint32_t make_plan(struct sl_sched_seq *q, uint32_t n,
+                          uint32_t max_row, uint32_t max_prompt, uint64_t turn,
+                          uint32_t *rows)
+{
+    struct sl_sched_client client[MOST];
+
+    return sl_schedule_plan(q, n, max_row, max_prompt, turn, rows, client);
+}
+
 static void test_plan(void **state)
 {
-    const struct sl_sched_seq seq[] = {{100, 100}, {1, 1}, {7, 7}, {1, 1}};
+    struct sl_sched_seq seq[] = {
+        {100, 100, 0, 0}, {1, 1, 0, 0}, {7, 7, 0, 0}, {1, 1, 0, 0}};
     uint32_t rows[4];
 
     (void)state;
-    assert_int_equal(sl_schedule_plan(seq, 4, 200, 200, 0, rows), 109);
+    assert_int_equal(make_plan(seq, 4, 200, 200, 0, rows), 109);
     /* Decoding ones first; what one cannot use goes to the other. */
-    assert_int_equal(sl_schedule_plan(seq, 4, 64, 64, 0, rows), 64);
+    assert_int_equal(make_plan(seq, 4, 64, 64, 0, rows), 64);
     assert_int_equal(rows[0], 55);
     assert_int_equal(rows[1] + rows[3], 2);
     assert_int_equal(rows[2], 7);
     /* Half in equal parts, half for the shorter one. */
-    assert_int_equal(sl_schedule_plan(seq, 4, 64, 8, 0, rows), 10);
+    assert_int_equal(make_plan(seq, 4, 64, 8, 0, rows), 10);
     assert_int_equal(rows[0], 2);
     assert_int_equal(rows[2], 6);
     /* One row for two prompts: to the shorter one, and in turn. */
     for (uint64_t turn = 0; turn < 8; turn++) {
-        assert_int_equal(sl_schedule_plan(seq, 4, 64, 1, turn, rows), 3);
+        assert_int_equal(make_plan(seq, 4, 64, 1, turn, rows), 3);
         assert_int_equal(rows[0] + rows[2], 1);
         if (turn % 2 == 0)
             assert_int_equal(rows[2], 1);
     }
-    assert_int_equal(sl_schedule_plan(seq, 4, 64, 1, 1, rows), 3);
+    assert_int_equal(make_plan(seq, 4, 64, 1, 1, rows), 3);
     assert_int_equal(rows[0], 1);
-    assert_int_equal(sl_schedule_plan(seq, 4, 3, 8, 0, rows), 3);
+    assert_int_equal(make_plan(seq, 4, 3, 8, 0, rows), 3);
     assert_int_equal(rows[1] + rows[3], 2);
-    assert_int_equal(sl_schedule_plan(seq, 4, 1, 8, 5, rows), 1);
-    assert_int_equal(sl_schedule_plan(seq, 0, 8, 8, 5, rows), 0);
+    assert_int_equal(make_plan(seq, 4, 1, 8, 5, rows), 1);
+    assert_int_equal(make_plan(seq, 0, 8, 8, 5, rows), 0);
 }
 
 /* What the header promises of one plan. */
@@ -95,7 +106,7 @@ static void test_plans(void **state)
     uint32_t rows[MOST];
 
     (void)state;
-    for (uint32_t t = 0; t < 100000; t++) {
+    for (uint32_t t = 0; t < 30000; t++) {
         uint32_t n, max_row, max_prompt;
 
         seed = t + 1;
@@ -105,11 +116,196 @@ static void test_plans(void **state)
         for (uint32_t i = 0; i < n; i++) {
             q[i].n_left = pick(3) ? 1 : pick(pick(2) ? 300 : 6) + 1;
             q[i].n_all = q[i].n_left + pick(3) * 100;
+            q[i].client = t % 2 ? i : 0;
+            q[i].last = pick(9);
         }
         check_plan(q, n, max_row, max_prompt, rows,
-                   sl_schedule_plan(q, n, max_row, max_prompt, pick(1000),
-                                    rows));
+                   make_plan(q, n, max_row, max_prompt, pick(1000), rows));
     }
+}
+
+/* ------------------------------------------------------------------- clients */
+
+/* Adds to share[c] what client c would have of `total` rows in equal parts, what
+ * one does not need for the others; want[c] is what it can use. */
+static void add_shares(double *share, const double *want, uint32_t n,
+                       double total)
+{
+    double got[MOST] = {0};
+    uint32_t hungry;
+
+    do {
+        double part;
+
+        hungry = 0;
+        for (uint32_t c = 0; c < n; c++)
+            hungry += got[c] < want[c];
+        part = hungry ? total / hungry : 0;
+        for (uint32_t c = 0; c < n; c++) {
+            double more = want[c] - got[c];
+
+            more = more < part ? more : part;
+            got[c] += more;
+            total -= more;
+        }
+    } while (hungry > 0 && total > 1e-6);
+    for (uint32_t c = 0; c < n; c++)
+        share[c] += got[c];
+}
+
+/* What the header promises to clients, of one plan. */
+static void check_clients(const struct sl_sched_seq *q, uint32_t n,
+                          uint32_t n_client, uint32_t max_row,
+                          uint32_t max_prompt, const uint32_t *rows,
+                          uint32_t sum)
+{
+    double want[MOST] = {0}, share[MOST] = {0}, all = 0;
+    uint32_t n_dec = 0, has[MOST] = {0}, total;
+
+    for (uint32_t i = 0; i < n; i++) {
+        assert_true(rows[i] <= q[i].n_left);
+        n_dec += q[i].n_left == 1;
+        want[q[i].client] += q[i].n_left;
+        has[q[i].client] += rows[i];
+        all += q[i].n_left;
+    }
+    /* The step is as long as it would be for one client. */
+    n_dec = (uint32_t)sl_min(n_dec, max_row);
+    total = n_dec + (uint32_t)sl_min(max_row - n_dec, max_prompt);
+    assert_int_equal(sum, all < total ? (uint32_t)all : total);
+    add_shares(share, want, n_client, total);
+    for (uint32_t c = 0; c < n_client; c++)
+        assert_true(has[c] <= 1 || has[c] <= 2 * share[c] + 1e-6);
+    /* No answer waits but for a client that has that much, or for want of
+     * rows. */
+    for (uint32_t i = 0; i < n; i++)
+        if (q[i].n_left == 1 && rows[i] == 0)
+            assert_true(sum == max_row ||
+                        has[q[i].client] + 1 > 2 * share[q[i].client]);
+}
+
+static void test_clients(void **state)
+{
+    struct sl_sched_seq q[MOST];
+    uint32_t rows[MOST];
+
+    (void)state;
+    for (uint32_t t = 0; t < 30000; t++) {
+        uint32_t n, n_client, max_row, max_prompt;
+
+        seed = t + 1;
+        n = pick(MOST) + 1;
+        n_client = (uint32_t)sl_min(n, pick(pick(2) ? MOST : 3) + 1);
+        max_row = n + pick(pick(2) ? 600 : 30);
+        max_prompt = pick(pick(2) ? 600 : 30) + 1;
+        for (uint32_t i = 0; i < n; i++) {
+            q[i].n_left = pick(3) ? 1 : pick(pick(2) ? 300 : 6) + 1;
+            q[i].n_all = q[i].n_left + pick(3) * 100;
+            q[i].client = i < n_client ? i : pick(2) ? 0 : pick(n_client);
+            q[i].last = pick(9);
+        }
+        check_clients(q, n, n_client, max_row, max_prompt, rows,
+                      make_plan(q, n, max_row, max_prompt, pick(1000), rows));
+    }
+}
+
+#define CROWD 30
+
+/* A client that always has 30 requests, and others that always have one, on
+ * slots for all: each request is a prompt, then an answer. */
+static void one_against_many(uint32_t n_other, uint32_t prompt, uint32_t answer)
+{
+    uint32_t n = CROWD + n_other, left[MOST] = {0}, rows[MOST], done = 0;
+    uint32_t waited[MOST] = {0}, n_step = 1000;
+    double share[MOST] = {0};
+    uint64_t had[MOST] = {0}, last[MOST] = {0};
+
+    for (uint32_t turn = 1; turn <= n_step; turn++) {
+        struct sl_sched_seq q[MOST];
+        double want[MOST] = {0};
+        uint32_t n_dec = 0, sum;
+
+        for (uint32_t i = 0; i < n; i++) {
+            uint32_t c = i < CROWD ? 0 : i - CROWD + 1, m;
+
+            if (left[i] == 0)
+                left[i] = prompt + answer;
+            m = left[i] > answer ? left[i] - answer : 1;
+            q[i] = (struct sl_sched_seq){m, m, c, last[i]};
+            want[c] += m;
+            n_dec += m == 1;
+        }
+        /* About three quarters more than what decodes. */
+        sum = make_plan(q, n, 512, n_dec * 3 / 4 + 8, turn, rows);
+        add_shares(share, want, n_other + 1, sum);
+        for (uint32_t i = 0; i < n; i++) {
+            had[q[i].client] += rows[i];
+            left[i] -= rows[i];
+            done += i >= CROWD && left[i] == 0;
+            last[i] = q[i].last;
+            waited[i] = rows[i] ? 0 : waited[i] + 1;
+            assert_true(waited[i] <= n * (n_other + 1));
+        }
+    }
+    for (uint32_t c = 0; c <= n_other; c++) {
+        assert_true((double)had[c] <= 2 * share[c]);
+        assert_true((double)had[c] >= 0.45 * share[c]);
+    }
+    assert_true(done > 0);
+}
+
+/* Who starts next, and the order in which those that run may stay. Twelve of
+ * client 1 come first, and three have started when the others come, of which two
+ * are more urgent. */
+static void test_queue(void **state)
+{
+    static const uint64_t client[] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+                                      1, 1, 2, 3, 2, 1, 3};
+    static const int start[] = {0, 1, 2, 16, 15, 12, 13, 14, 3};
+    static const int stay[] = {16, 15, 0, 12, 13, 1, 14, 2, 3};
+    static struct sl_gen g[SL_COUNTOF(client)];
+    struct sl_gen *run[SL_COUNTOF(client)];
+    struct sl_engine e = {.run = run};
+
+    (void)state;
+    for (size_t i = 0, come = 0; i < SL_COUNTOF(start); i++) {
+        struct sl_gen *next;
+
+        for (; come < (i < 3 ? 12 : SL_COUNTOF(client)); come++) {
+            g[come].client = client[come];
+            g[come].priority = come < 15;
+            sl_gen_list_insert(&e.waiting, &g[come], false);
+        }
+        next = sl_queue_next(&e);
+        assert_ptr_equal(next, &g[start[i]]);
+        sl_gen_list_remove(&e.waiting, next);
+        run[e.n_run++] = next;
+        sl_queue_arrange(&e);
+    }
+    for (uint32_t i = 0; i < e.n_run; i++)
+        assert_ptr_equal(run[i], &g[stay[i]]);
+    /* 4 and 11, the last of all that wait, are passed over. */
+    g[4].is_passed = true;
+    assert_ptr_equal(sl_queue_next(&e), &g[5]);
+    sl_gen_list_remove(&e.waiting, &g[11]);
+    assert_ptr_equal(e.waiting.tail, &g[10]);
+    /* The oldest of client 1 ends: its others move up. */
+    memmove(run + 2, run + 3, 6 * sizeof(*run));
+    e.n_run--;
+    sl_queue_arrange(&e);
+    assert_ptr_equal(run[2], &g[12]);
+    assert_ptr_equal(run[4], &g[1]);
+    assert_ptr_equal(run[7], &g[3]);
+}
+
+static void test_one_against_many(void **state)
+{
+    (void)state;
+    for (uint32_t n_other = 1; n_other <= MOST - CROWD; n_other++)
+        for (uint32_t answer = 1; answer <= 200; answer += 99) {
+            one_against_many(n_other, 300, answer);
+            one_against_many(n_other, 20, answer);
+        }
 }
 
 /* ------------------------------------------- users on a machine of known speed */
@@ -120,38 +316,14 @@ struct user {
     uint32_t len;    /* of each of its prompts; 0: it decodes for ever */
     uint32_t n_left; /* of the prompt that is read; 0: it has none */
     uint64_t rows;   /* in all */
-    double share;    /* rows of an equal part, all steps together */
     uint32_t n_done; /* prompts */
     uint32_t waited, most_waited; /* steps without a row */
+    uint64_t last;
 };
 
-/* What each would get in equal parts, what one does not need for the others. */
-static void add_shares(struct user *u, uint32_t n, double left)
-{
-    double got[USERS] = {0}, rest = left;
-
-    while (rest > 1e-6) {
-        uint32_t hungry = 0;
-
-        for (uint32_t i = 0; i < n; i++)
-            hungry += got[i] < u[i].n_left;
-        if (hungry == 0)
-            break;
-        left = rest / hungry;
-        for (uint32_t i = 0; i < n; i++) {
-            double more = u[i].n_left - got[i];
-
-            more = more < left ? more : left;
-            got[i] += more;
-            rest -= more;
-        }
-    }
-    for (uint32_t i = 0; i < n; i++)
-        u[i].share += got[i];
-}
-
 /* One step: rows by the plan for those that have something to do. */
-static uint32_t step(struct user *u, uint32_t n, uint32_t budget, uint64_t turn)
+static uint32_t step(struct user *u, uint32_t n, bool clients, uint32_t budget,
+                     uint64_t turn)
 {
     struct sl_sched_seq q[USERS] = {{0}};
     uint32_t rows[USERS], who[USERS], k = 0, sum;
@@ -161,13 +333,14 @@ static uint32_t step(struct user *u, uint32_t n, uint32_t budget, uint64_t turn)
 
         if (left == 0)
             continue;
-        q[k] = (struct sl_sched_seq){left, left};
+        q[k] = (struct sl_sched_seq){left, left, clients ? k : 0, u[i].last};
         who[k++] = i;
     }
-    sum = sl_schedule_plan(q, k, 2048, budget, turn, rows);
+    sum = make_plan(q, k, 2048, budget, turn, rows);
     for (uint32_t i = 0; i < k; i++) {
         struct user *x = &u[who[i]];
 
+        x->last = q[i].last;
         x->rows += rows[i];
         x->waited = rows[i] ? 0 : x->waited + 1;
         x->most_waited = (uint32_t)sl_max(x->most_waited, x->waited);
@@ -195,7 +368,7 @@ static void test_short_behind_long(void **state)
             if (alone)
                 u[1].n_left = 0;
             while (u[0].n_left > 0)
-                step(u, USERS, budget, turn++);
+                step(u, USERS, budget % 2, budget, turn++);
             steps[alone] = (uint32_t)(turn - budget);
             for (int i = 2; i < USERS; i++)
                 assert_int_equal(u[i].rows, steps[alone]);
@@ -204,8 +377,8 @@ static void test_short_behind_long(void **state)
     }
 }
 
-/* Clients that never stop: one with long prompts, the others with short ones.
- * Nobody gets more than twice its share of the rows of prompts or much less than
+/* Users that never stop, as requests of one client or as clients of their own:
+ * one with long prompts, the others with short ones. Nobody gets more than twice its share of the rows of prompts or much less than
  * half, nobody waits long for a row, and the long prompts come to an end, too. */
 static void test_shares(void **state)
 {
@@ -215,19 +388,22 @@ static void test_shares(void **state)
     for (size_t b = 0; b < SL_COUNTOF(budgets); b++) {
         for (uint32_t n = 2; n <= USERS; n++) {
             struct user u[USERS] = {{.len = 3000}};
+            double share[USERS] = {0}, want[USERS];
 
             for (uint32_t i = 1; i < n; i++)
                 u[i].len = 40 + i;
             for (uint64_t turn = 0; turn < 60000; turn++) {
-                for (uint32_t i = 0; i < n; i++)
+                for (uint32_t i = 0; i < n; i++) {
                     if (u[i].n_left == 0)
                         u[i].n_left = u[i].len;
-                add_shares(u, n, budgets[b]);
-                step(u, n, budgets[b], turn);
+                    want[i] = u[i].n_left;
+                }
+                add_shares(share, want, n, budgets[b]);
+                step(u, n, n % 2, budgets[b], turn);
             }
             for (uint32_t i = 0; i < n; i++) {
-                assert_true((double)u[i].rows < 2 * u[i].share);
-                assert_true((double)u[i].rows > 0.45 * u[i].share);
+                assert_true((double)u[i].rows < 2 * share[i]);
+                assert_true((double)u[i].rows > 0.45 * share[i]);
                 assert_true(u[i].n_done > 0);
                 assert_true(u[i].most_waited < 2 * n);
             }
@@ -318,6 +494,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_plan),
         cmocka_unit_test(test_plans),
+        cmocka_unit_test(test_clients),
+        cmocka_unit_test(test_one_against_many),
+        cmocka_unit_test(test_queue),
         cmocka_unit_test(test_short_behind_long),
         cmocka_unit_test(test_shares),
         cmocka_unit_test(test_gap),

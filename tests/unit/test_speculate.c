@@ -236,20 +236,21 @@ static void house_init(struct house *h)
 /* Who has how many rows in the step: drafts as planned, prompts as scheduled. */
 static uint32_t house_rows(struct house *h, uint32_t *rows, uint64_t turn)
 {
+    struct sl_sched_client client[CROWD];
     struct sl_sched_seq q[CROWD];
     uint32_t n_dec = 0, n_prompt = 0, most;
 
     for (uint32_t i = 0; i < CROWD; i++) {
         uint32_t left = ASK - h->read[i];
 
-        q[i] = (struct sl_sched_seq){left ? left : 1, left ? left : 1};
+        q[i] = (struct sl_sched_seq){left ? left : 1, left ? left : 1, i, 0};
         if (left > 1)
             n_prompt++;
         else
             n_dec += 1 + h->draft[i];
     }
     most = sl_schedule_prompt_rows(&h->any, n_dec, 0, n_prompt, 0, 2048);
-    return sl_schedule_plan(q, CROWD, 2048, most, turn, rows);
+    return sl_schedule_plan(q, CROWD, 2048, most, turn, rows, client);
 }
 
 /* The rows went through: tokens for those that drew. Returns how many drew. */
