@@ -66,6 +66,7 @@ enum sl_opt_type {
 /* Verbs, in groups. */
 #define SL_OPT_V_ENGINE (SL_VERB_RUN | SL_VERB_EVAL | SL_VERB_SERVE)
 #define SL_OPT_V_MODEL (SL_OPT_V_ENGINE | SL_VERB_BENCH)
+#define SL_OPT_V_FILES (SL_VERB_CONVERT | SL_VERB_VERIFY) /* read them whole */
 #define SL_OPT_V_JSON                                                          \
     (SL_VERB_RUN | SL_VERB_INFO | SL_VERB_TOKENIZE | SL_VERB_DOCTOR |          \
      SL_VERB_VERSION | SL_VERB_EVAL | SL_VERB_BENCH | SL_VERB_PULL |           \
@@ -98,9 +99,10 @@ enum sl_opt_type {
     X(MODEL, TEXT, SL_OPT_V_NAMED, "model",                                    \
       "-m", "MODEL", 0, 0, "",                                                 \
       "The model, when it is not the first argument.")                         \
-    X(THREADS, INT, SL_OPT_V_MODEL | SL_VERB_CONVERT, "threads", "-t", "N", 0, 1024, "0",       \
+    X(THREADS, INT, SL_OPT_V_MODEL | SL_OPT_V_FILES, "threads", "-t", "N", 0,  \
+      1024, "0",                                                               \
       "Threads that compute; 0 is one per physical core.")                     \
-    X(PIN, BOOL, SL_OPT_V_MODEL, "pin", "", "", 0, 0, "on",                   \
+    X(PIN, BOOL, SL_OPT_V_MODEL | SL_OPT_V_FILES, "pin", "", "", 0, 0, "on",   \
       "Bind each computing thread to a core of its own.")                      \
     X(CPU_MASK, CHOICE, SL_OPT_V_MODEL, "cpu-mask", "",                        \
       "all|ref|avx2|avx-vnni|avx512-vnni|neon|neon-dotprod|neon-i8mm", 0, 0,   \

@@ -18,12 +18,13 @@ struct sl_convert_opts {
                        scales are searched for (SL_WEIGHTS_Q4); or NULL */
     size_t n_calibrate;
     uint32_t n_thread; /* 0: one per core */
+    bool pin;          /* each to a core of its own */
     void (*progress)(void *ctx, uint64_t done, uint64_t total); /* or NULL */
     void *progress_ctx;
 };
 
-/* Any form -> a packed file or GGUF, whole or not at all. SL_EARG when dst is
- * the source itself. */
+/* Any form -> a packed file or GGUF, whole or not at all. SL_EARG when dst is a
+ * file of the source, or there and not such a file. */
 int sl_convert(const struct sl_convert_opts *o, struct sl_err *err);
 
 /* The packed form where an engine with this cache_dir looks for it, made when
