@@ -139,8 +139,8 @@ enum sl_opt_type {
       "map",                                                                   \
       "map packs the weights once into a file that is kept, and maps it from " \
       "then on; copy has them in memory of their own.")                        \
-    X(PACKED_DIR, TEXT, SL_OPT_V_ENGINE | SL_VERB_CONVERT, "packed-dir", "", "DIR", 0, 0,        \
-      "the user's cache",                                                      \
+    X(PACKED_DIR, TEXT, SL_OPT_V_ENGINE | SL_VERB_CONVERT | SL_VERB_GC,        \
+      "packed-dir", "", "DIR", 0, 0, "the user's cache",                       \
       "Folder that keeps packed weights; otherwise sluice below "              \
       "XDG_CACHE_HOME or ~/.cache.")                                           \
     X(LOAD_FORMAT, CHOICE, SL_OPT_V_MODEL, "load-format", "", "auto|dummy",   \
@@ -359,6 +359,8 @@ enum sl_opt_type {
       "Keep what is younger.")                                                 \
     X(PARTIALS, BOOL, SL_VERB_GC, "partials", "", "", 0, 0, "off",             \
       "Unfinished downloads of any age.")                                      \
+    X(PACKED, BOOL, SL_VERB_GC, "packed", "", "", 0, 0, "off",                 \
+      "Packed weights that nothing has opened for --older-than days.")         \
     X(OUT, TEXT, SL_VERB_BUILD | SL_VERB_CONVERT, "out", "-o", "PATH", 0, 0,   \
       "",                                                                      \
       "The folder of the built bundle (without it DIR-built), or the file "    \

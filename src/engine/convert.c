@@ -184,6 +184,12 @@ int sl_convert_keep(char **path, const struct sl_convert_opts *o,
     return sl_wrap(err, rc, "converting '%.300s'", o->src);
 }
 
+int sl_convert_sweep(const char *cache_dir, const struct sl_packing_sweep *s,
+                     struct sl_err *err)
+{
+    return sl_packing_sweep(cache_dir, s, err);
+}
+
 static int verify(uint64_t *n_bytes, const struct sl_convert_opts *o,
                   struct sl_source *src, struct sl_pool *pool,
                   struct sl_err *err)

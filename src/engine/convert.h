@@ -2,6 +2,7 @@
 #ifndef SL_ENGINE_CONVERT_H
 #define SL_ENGINE_CONVERT_H
 
+#include "model/packing_sweep.h"
 #include "text/tokenize.h"
 
 /* The tokenizer of a model in any form; the caller closes *out. */
@@ -33,6 +34,10 @@ int sl_convert(const struct sl_convert_opts *o, struct sl_err *err);
  * SL_EARG when the source is a packed file. */
 int sl_convert_keep(char **path, const struct sl_convert_opts *o,
                     const char *cache_dir, struct sl_err *err);
+
+/* Remove packed files that nothing has opened for long; see packing_sweep.h. */
+int sl_convert_sweep(const char *cache_dir, const struct sl_packing_sweep *s,
+                     struct sl_err *err);
 
 /* Check a model's file or folder: a packed file by all of its digests, any
  * other form by reading every weight. *n_bytes is what was checked. */

@@ -107,6 +107,36 @@ def kept_without_a_name():
         check(r.rc == 0 and answer(f"{d}/x.gguf"), r)
 
 
+@test
+def what_nothing_opens_goes():
+    def kept():
+        return sorted(x.name for x in pathlib.Path(d).rglob("*")
+                      if x.is_file())
+
+    with tempfile.TemporaryDirectory() as d:
+        where = ["--packed-dir", d]
+        gc = ["gc", "--packed", *where, "--cache-dir", f"{d}/none"]
+        for dtype in ("q8", "q4"):
+            r = Run("convert", DEMO, "--dtype", dtype, *where)
+            check(r.rc == 0, r)
+        old = time.time() - 31 * 86400
+        for path in pathlib.Path(d, "packed").rglob("*"):
+            os.utime(path, (old, old))
+        before = answer(DEMO, "--dtype", "q4", *where)  # opens one of them
+        both = kept()
+        check(len(both) == 4, both)
+        r = Run(*gc, "--older-than", "40")
+        check(r.rc == 0 and kept() == both, r)
+        r = Run(*gc, "--dry-run")
+        check(r.rc == 0 and kept() == both and len(r.out.splitlines()) == 2, r)
+        r = Run(*gc)
+        check(r.rc == 0 and len(r.out.splitlines()) == 2, r)
+        left = kept()
+        check(len(left) == 2, left)
+        check(answer(DEMO, "--dtype", "q4", *where) == before and
+              kept() == left, "the one in use is gone")
+
+
 def with_type(data, tensor, tid, block, size):
     """A GGUF file in which one matrix has another type, and random blocks."""
     at = 24
