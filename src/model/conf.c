@@ -316,13 +316,11 @@ static void read_linear(struct reader *r, struct sl_conf *c)
         refuse(r, "output_gate_type", gate, "'silu', 'swish' or 'sigmoid'");
 }
 
-/* layer_types, or every full_attention_interval-th layer is a full one. None of
- * the family is without, and pages of keys and values would have no size. */
+/* layer_types, or every full_attention_interval-th layer is a full one. */
 static void read_kinds(struct reader *r, struct sl_conf *c)
 {
     const json_t *list = field(r, "layer_types");
     uint32_t step = get_u32(r, "full_attention_interval", 4, 1, SL_MAX_LAYER);
-    bool full = false;
 
     if (list && !r->rc &&
         (!json_is_array(list) || json_array_size(list) != c->n_layer))
@@ -342,13 +340,7 @@ static void read_kinds(struct reader *r, struct sl_conf *c)
         else
             refuse(r, "an entry of layer_types", s ? s : "not a string",
                    "'full_attention' or 'linear_attention'");
-        full |= c->kind[i] == SL_LAYER_FULL;
     }
-    if (!r->rc && !full)
-        r->rc = sl_fail(r->err, SL_EUNSUP,
-                        "none of the %u layers has full attention; models of "
-                        "this family have some",
-                        c->n_layer);
 }
 
 /* mlp_only_layers: the layers of a MoE model with a dense MLP. */
@@ -514,7 +506,8 @@ int sl_conf_from(struct sl_conf *out, const json_t *config,
 
     if (!rc && generation)
         rc = sl_wrap(
-            err, read_eos(&c, json_object_get(generation, "eos_token_id"), err),
+            err,
+            read_eos(&c, json_object_get(generation, "eos_token_id"), err),
             "generation_config.json");
     if (!rc)
         *out = c;

@@ -385,6 +385,12 @@ def refusals():
         check(Run("convert", m, f"{m}/model.safetensors", "--dtype", "q4")
               .refused(2, "remove it, or name another"))
         check(Run("info", m).rc == 0, "the source was damaged")
+        conf = json.loads(pathlib.Path(m, "config.json").read_text())
+        conf["layer_types"] = ["linear_attention"] * 4
+        pathlib.Path(f"{d}/linear").mkdir()
+        pathlib.Path(d, "linear/config.json").write_text(json.dumps(conf))
+        for verb in (["run", f"{d}/linear", "x"], ["info", f"{d}/linear"]):
+            check(Run(*verb).refused(3, "none of the 4 layers"))
         check(Run("convert", DEMO, f"{d}/new.gguf", "--report", f"{d}/fifo2")
               .refused(4, "fifo2"))
         pathlib.Path(d, "bytes").write_bytes(b"\xff\xfe\x00")
