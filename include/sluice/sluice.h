@@ -60,6 +60,16 @@ enum sl_draft_by {
     SL_DRAFTER_NONE
 };
 
+/* Types of the drafters' own weights, and of their copy of the output head. They
+ * change how often drafts are right, never the text. Auto is q4 where they are
+ * stored as numbers of 16 or 32 bits, and otherwise as stored. */
+enum sl_draft_weights {
+    SL_DRAFT_WEIGHTS_AUTO,
+    SL_DRAFT_WEIGHTS_STORED,
+    SL_DRAFT_WEIGHTS_Q8,
+    SL_DRAFT_WEIGHTS_Q4
+};
+
 /* Which drafts are kept. Exact ones are those that would have been drawn; the
  * others change the distribution of sampled answers to keep more, by as much as
  * sl_gen_stats.tv says. Greedy answers and those with log-probabilities are
@@ -91,6 +101,7 @@ struct sl_engine_opts {
     enum sl_draft_by drafter;
     const char *draft_model; /* the folder of a block drafter; NULL: drafter/ in
                                 the model's folder, if it is there */
+    enum sl_draft_weights draft_weights;
     uint32_t draft_depth;    /* tokens proposed at once, at most 7; 0: what the
                                 measured times and hits say */
     enum sl_accept_how accept;

@@ -66,7 +66,6 @@ enum sl_opt_type {
 /* Verbs, in groups. */
 #define SL_OPT_V_ENGINE (SL_VERB_RUN | SL_VERB_EVAL | SL_VERB_SERVE)
 #define SL_OPT_V_MODEL (SL_OPT_V_ENGINE | SL_VERB_BENCH)
-#define SL_OPT_V_FILES (SL_VERB_CONVERT | SL_VERB_VERIFY) /* read them whole */
 #define SL_OPT_V_JSON                                                          \
     (SL_VERB_RUN | SL_VERB_INFO | SL_VERB_TOKENIZE | SL_VERB_DOCTOR |          \
      SL_VERB_VERSION | SL_VERB_EVAL | SL_VERB_BENCH | SL_VERB_PULL |           \
@@ -99,10 +98,9 @@ enum sl_opt_type {
     X(MODEL, TEXT, SL_OPT_V_NAMED, "model",                                    \
       "-m", "MODEL", 0, 0, "",                                                 \
       "The model, when it is not the first argument.")                         \
-    X(THREADS, INT, SL_OPT_V_MODEL | SL_OPT_V_FILES, "threads", "-t", "N", 0,  \
-      1024, "0",                                                               \
+    X(THREADS, INT, SL_OPT_V_MODEL | SL_VERB_CONVERT, "threads", "-t", "N", 0, 1024, "0",       \
       "Threads that compute; 0 is one per physical core.")                     \
-    X(PIN, BOOL, SL_OPT_V_MODEL | SL_OPT_V_FILES, "pin", "", "", 0, 0, "on",   \
+    X(PIN, BOOL, SL_OPT_V_MODEL, "pin", "", "", 0, 0, "on",                   \
       "Bind each computing thread to a core of its own.")                      \
     X(CPU_MASK, CHOICE, SL_OPT_V_MODEL, "cpu-mask", "",                        \
       "all|ref|avx2|avx-vnni|avx512-vnni|neon|neon-dotprod|neon-i8mm", 0, 0,   \
@@ -139,8 +137,8 @@ enum sl_opt_type {
       "map",                                                                   \
       "map packs the weights once into a file that is kept, and maps it from " \
       "then on; copy has them in memory of their own.")                        \
-    X(PACKED_DIR, TEXT, SL_OPT_V_ENGINE | SL_VERB_CONVERT | SL_VERB_GC,        \
-      "packed-dir", "", "DIR", 0, 0, "the user's cache",                       \
+    X(PACKED_DIR, TEXT, SL_OPT_V_ENGINE | SL_VERB_CONVERT, "packed-dir", "", "DIR", 0, 0,        \
+      "the user's cache",                                                      \
       "Folder that keeps packed weights; otherwise sluice below "              \
       "XDG_CACHE_HOME or ~/.cache.")                                           \
     X(LOAD_FORMAT, CHOICE, SL_OPT_V_MODEL, "load-format", "", "auto|dummy",   \
@@ -171,6 +169,11 @@ enum sl_opt_type {
     X(DRAFT_MODEL, TEXT, SL_OPT_V_ENGINE | SL_VERB_BENCH, "draft-model", "", "DIR", 0, 0, "",  \
       "A block drafter (DFlash) made for this model; without it drafter/ in "  \
       "the model's folder is used when it is there.")                          \
+    X(DRAFT_DTYPE, CHOICE, SL_OPT_V_ENGINE | SL_VERB_BENCH, "draft-dtype", "", \
+      "auto|stored|q8|q4", 0, 0, "auto",                                       \
+      "Type of the drafters' weights and of their copy of the output head; "   \
+      "auto is q4 where they are stored in 16 or 32 bits. It changes how "     \
+      "often drafts are right, never the answer.")                             \
     X(DRAFT_DEPTH, CHOICE, SL_OPT_V_ENGINE, "draft-depth", "",                 \
       "auto|1|2|3|4|5|6|7", 0, 0, "auto",                                      \
       "Tokens that are drafted at once; auto goes by measured times and hits.") \
@@ -247,8 +250,11 @@ enum sl_opt_type {
       "on this text the divergence from the source's answers.")                \
     X(STOP, TEXTS, SL_VERB_RUN, "stop", "", "TEXT", 0, 0, "",                  \
       "End the answer before this text; may be given up to 16 times.")         \
-    X(IGNORE_EOS, BOOL, SL_VERB_RUN, "ignore-eos", "", "", 0, 0, "off",        \
-      "Go on past the model's end tokens, for measurements.")                  \
+    X(IGNORE_EOS, BOOL, SL_VERB_RUN | SL_VERB_BENCH, "ignore-eos", "", "", 0,  \
+      0, "off",                                                                \
+      "Go on past the model's end tokens, for measurements; bench speculate "  \
+      "does, unless told --no-ignore-eos: then answers are as long as they "   \
+      "are.")                                                                  \
     X(SYSTEM, TEXT, SL_VERB_RUN, "system", "", "TEXT", 0, 0, "",               \
       "A system message before the conversation.")                             \
     X(TOOLS, TEXT, SL_VERB_RUN, "tools", "", "FILE", 0, 0, "",                 \
@@ -359,8 +365,6 @@ enum sl_opt_type {
       "Keep what is younger.")                                                 \
     X(PARTIALS, BOOL, SL_VERB_GC, "partials", "", "", 0, 0, "off",             \
       "Unfinished downloads of any age.")                                      \
-    X(PACKED, BOOL, SL_VERB_GC, "packed", "", "", 0, 0, "off",                 \
-      "Packed weights that nothing has opened for --older-than days.")         \
     X(OUT, TEXT, SL_VERB_BUILD | SL_VERB_CONVERT, "out", "-o", "PATH", 0, 0,   \
       "",                                                                      \
       "The folder of the built bundle (without it DIR-built), or the file "    \

@@ -205,6 +205,8 @@ int sl_cli_bench_speculate(const struct sl_opts *o, const char *what,
         .n_random = sl_opts_has(o, SL_OPT_RANDOM_INPUT_LEN)
                         ? (uint32_t)v[SL_OPT_RANDOM_INPUT_LEN].i
                         : 0,
+        .ignore_eos = !sl_opts_has(o, SL_OPT_IGNORE_EOS) ||
+                      v[SL_OPT_IGNORE_EOS].i,
         .seed = (uint64_t)v[SL_OPT_SEED].i,
         .temperature =
             sl_opts_has(o, SL_OPT_TEMPERATURE) ? v[SL_OPT_TEMPERATURE].f : 0,

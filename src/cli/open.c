@@ -5,7 +5,8 @@
 #include "cli/progress.h"
 #include "cli/verb.h"
 
-int sl_cli_dtype_check(const struct sl_opts *o, const char *path,
+/* --dtype bfloat16 asks for bf16 weights; ours are those of the files. */
+static int check_dtype(const struct sl_opts *o, const char *path,
                        struct sl_err *err)
 {
     static const enum { AUTO, BFLOAT16 } want = BFLOAT16;
@@ -44,8 +45,7 @@ int sl_cli_cpu_check(const struct sl_opts *o, struct sl_err *err)
         name = strchr(name, '|') + 1;
     len = (int)strcspn(name, "|");
     have = sl_isa(cpu_mask[i]);
-    if (i == 0 ||
-        (strlen(have) == (size_t)len && !strncmp(have, name, (size_t)len)))
+    if (i == 0 || (strlen(have) == (size_t)len && !strncmp(have, name, (size_t)len)))
         return 0;
     return sl_fail(err, SL_EUNSUP,
                    "--cpu-mask %.*s: this processor does not have it; the "
@@ -58,6 +58,9 @@ void sl_cli_engine_opts(struct sl_engine_opts *eo, const struct sl_opts *o)
     static const enum sl_weight_plan weights[] = {
         SL_WEIGHTS_AUTO, SL_WEIGHTS_AUTO, SL_WEIGHTS_Q8, SL_WEIGHTS_Q4,
         SL_WEIGHTS_BFP4};
+    static const enum sl_draft_weights types[] = {
+        SL_DRAFT_WEIGHTS_AUTO, SL_DRAFT_WEIGHTS_STORED, SL_DRAFT_WEIGHTS_Q8,
+        SL_DRAFT_WEIGHTS_Q4};
     static const enum sl_draft_who who[] = {SL_DRAFT_ALL, SL_DRAFT_OFF,
                                             SL_DRAFT_GREEDY};
     /* bf16, fp32, bfp8 */
@@ -85,6 +88,7 @@ void sl_cli_engine_opts(struct sl_engine_opts *eo, const struct sl_opts *o)
         eo->prefix_cache_dir_bytes =
             (uint64_t)(v[SL_OPT_PREFIX_CACHE_DIR_GIB].f * 0x1p30);
     eo->draft = who[v[SL_OPT_SPECULATE].i];
+    eo->draft_weights = types[v[SL_OPT_DRAFT_DTYPE].i];
     eo->draft_model = v[SL_OPT_DRAFT_MODEL].s;
     eo->drafter = by[v[SL_OPT_DRAFTER].i];
     eo->accept = accept[v[SL_OPT_ACCEPT].i];
@@ -132,7 +136,7 @@ int sl_cli_open(struct sl_engine **out, double *load_s, const struct sl_opts *o,
     int rc = sl_cli_cpu_check(o, err);
 
     if (!rc)
-        rc = sl_cli_dtype_check(o, path, err);
+        rc = check_dtype(o, path, err);
     if (rc)
         return rc;
     /* The end of a path says most. */

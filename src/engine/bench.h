@@ -121,6 +121,7 @@ struct sl_speculation_opts {
     uint32_t n_user;   /* that ask the same at once, and draw differently */
     uint32_t n_random; /* ids of a random prompt in the place of messages; 0:
                           not */
+    bool ignore_eos;   /* all answers have max_tokens */
     enum sl_draft_by only; /* MTP, NGRAM, DFLASH: this drafter and plain; NONE:
                               plain and the controller; AUTO: all ways */
     uint64_t seed;

@@ -129,7 +129,7 @@ static void fill_opts(const struct bench *b, struct sl_gen_opts *go,
 
     sl_gen_opts_init(go, b->e);
     go->max_tokens = b->o->max_tokens;
-    go->ignore_eos = true;
+    go->ignore_eos = b->o->ignore_eos;
     go->temperature = (float)temperature;
     if (b->o->n_random) { /* as hard as can be */
         go->top_k = 0;

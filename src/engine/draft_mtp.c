@@ -148,8 +148,8 @@ static void gather(struct sl_engine *e, struct sl_mtp_step *s)
 static void propose(struct sl_engine *e, struct sl_mtp_step *s, uint32_t k)
 {
     size_t h = e->weights->conf.hidden;
-    const float *logits = s->logits;
-    uint32_t from = 0, ld = e->weights->conf.vocab, n = e->n_vocab;
+    const float *logits = s->logits, *y = s->y;
+    uint32_t ld = e->weights->conf.vocab, n = e->n_vocab;
 
     if (s->head)
         n = ld = sl_draft_head_get(s->head)->rows;
@@ -164,11 +164,10 @@ static void propose(struct sl_engine *e, struct sl_mtp_step *s, uint32_t k)
         if (s->head)
             g->draft[k] = sl_draft_head_id(s->head, (uint32_t)g->draft[k]);
         logits += ld;
-        from++;
+        y += h;
         if (g->n_draft == k + 1)
             continue;
-        memmove(e->hidden + s->n_row * h, s->y + e->step_rows[from - 1] * h,
-                h * sizeof(*e->hidden));
+        memmove(e->hidden + s->n_row * h, y - h, h * sizeof(*e->hidden));
         e->step_tok[s->n_row] = g->draft[k];
         e->step_seq[s->n_seq] = g->seq;
         e->draft_n[s->n_seq] = 1;
@@ -198,8 +197,6 @@ static void run(struct sl_engine *e)
         if (n_seq > 0 && n_row <= n_seq * (SL_MAX_DRAFT + 1))
             sl_cost_learn(&e->spec.pass[SL_BY_MTP], n_seq, 0,
                           sl_clock_s(t0, sl_clock_ns()));
-        /* Which rows of y the logits belong to. */
-        memcpy(e->step_rows, e->logit_row, s.n_logit * sizeof(*e->step_rows));
         propose(e, &s, k);
     }
 }

@@ -533,6 +533,21 @@ static int check_accept(struct sl_engine *e, struct sl_err *err)
     return sl_accept_opts_check(&e->accept, err);
 }
 
+/* The type of drafters' weights; SL_N_DTYPE: as they are. */
+static enum sl_dtype draft_type(const struct sl_engine *e)
+{
+    switch (e->opts.draft_weights) {
+    case SL_DRAFT_WEIGHTS_Q8:
+        return SL_Q8_0;
+    case SL_DRAFT_WEIGHTS_AUTO:
+    case SL_DRAFT_WEIGHTS_Q4:
+        return SL_Q4_0;
+    case SL_DRAFT_WEIGHTS_STORED:
+        break;
+    }
+    return SL_N_DTYPE;
+}
+
 /* The block drafter: the one that was named, or the folder drafter/ in that of
  * the model; `inside` says which. */
 static int open_flash(struct sl_engine *e, const char *path,
@@ -561,7 +576,8 @@ static int open_flash(struct sl_engine *e, const char *path,
         }
     }
     if (!rc)
-        rc = sl_flash_open(&e->flash, dir, e->weights, e->pool, &o, err);
+        rc = sl_flash_open(&e->flash, dir, e->weights, draft_type(e), e->pool, &o,
+                           err);
     if (rc)
         return rc;
     e->flash_conf = sl_flash_get_conf(e->flash);
@@ -747,6 +763,24 @@ static int load_shape(struct sl_engine *e, struct sl_err *err)
     return rc;
 }
 
+/* What drafters use in the place of the model's weights. */
+static int open_copies(struct sl_engine *e, struct sl_err *err)
+{
+    enum sl_dtype want = draft_type(e);
+    int rc = 0;
+
+    if (e->uses_mtp || e->flash)
+        rc = sl_draft_head_open(&e->draft_head, &e->weights->head, e->n_vocab,
+                                want, e->pool, &e->kern, err);
+    if (rc || !e->uses_mtp || want == SL_N_DTYPE)
+        return rc;
+    rc = sl_draft_copy_open(&e->draft_copy, e->weights, want, e->pool,
+                            &e->kern, err);
+    if (!rc)
+        sl_model_set_mtp(e->model, sl_draft_copy_get(e->draft_copy));
+    return rc;
+}
+
 static int load(struct sl_engine *e, const char *path, struct sl_err *err)
 {
     char drafter[PATH_CAP];
@@ -774,9 +808,8 @@ static int load(struct sl_engine *e, const char *path, struct sl_err *err)
         rc = sl_restore_open(e, e->flash ? drafter : NULL, err);
     if (!rc)
         rc = open_step(e, err);
-    if (!rc && (e->uses_mtp || e->flash))
-        rc = sl_draft_head_open(&e->draft_head, &e->weights->head, e->n_vocab,
-                                err);
+    if (!rc)
+        rc = open_copies(e, err);
     t0 = sl_clock_ns();
     if (!rc && e->drafts)
         sl_engine_calibrate(e);
@@ -849,6 +882,7 @@ void sl_engine_close(struct sl_engine **pe)
     sl_prefix_close(&e->prefix);
     sl_flash_close(&e->flash);
     sl_draft_head_close(&e->draft_head);
+    sl_draft_copy_close(&e->draft_copy);
     sl_memory_close(&e->mem);
     sl_chat_close(&e->chat);
     sl_shapes_close(&e->shapes);

@@ -14,6 +14,7 @@
 #include "engine/spec_log.h"
 #include "engine/speculate.h"
 #include "model/dflash.h"
+#include "model/draft_copy.h"
 #include "model/qwen35.h"
 #include "sample/accept.h"
 #include "sample/sample.h"
@@ -89,6 +90,7 @@ struct sl_engine {
     bool uses_mtp;      /* the model's head among them */
     uint32_t max_depth; /* drafts of one sequence */
     struct sl_draft_head *draft_head; /* NULL: drafters use the whole head */
+    struct sl_draft_copy *draft_copy; /* the MTP head, in fewer bits */
     struct sl_flash *flash; /* the block drafter, or NULL */
     const struct sl_flash_conf *flash_conf;
     uint32_t flash_plane;

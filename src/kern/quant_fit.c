@@ -57,7 +57,8 @@ double sl_fit_error(const float *x, const float *w, size_t n, float scale,
     return (double)total(sum);
 }
 
-float sl_fit_scale(const float *x, const float *w, size_t n, int lo, int hi)
+static float fit_scale(const float *x, const float *w, size_t n, int lo, int hi,
+                       int steps)
 {
     float v = 0, best = 0;
     double top = 0;
@@ -67,7 +68,7 @@ float sl_fit_scale(const float *x, const float *w, size_t n, int lo, int hi)
     if (v == 0)
         return 0;
     best = v / (float)lo;
-    for (int k = -STEPS; k <= STEPS; k++) {
+    for (int k = -steps; k <= steps; k++) {
         float inv = ((float)lo + STEP * (float)k) / v;
         float sxu[LANES] = {0}, suu[LANES] = {0};
         double xu, uu;
@@ -88,6 +89,16 @@ float sl_fit_scale(const float *x, const float *w, size_t n, int lo, int hi)
         }
     }
     return best;
+}
+
+float sl_fit_scale(const float *x, const float *w, size_t n, int lo, int hi)
+{
+    return fit_scale(x, w, n, lo, hi, STEPS);
+}
+
+float sl_fit_quick(const float *x, const float *w, size_t n, int lo, int hi)
+{
+    return fit_scale(x, w, n, lo, hi, 0);
 }
 
 /* Sums over a block for one choice of integers, times the importance. */

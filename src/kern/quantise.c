@@ -80,12 +80,12 @@ static void dequantise_q8_0(float *y, const void *src)
 
 /* --- q4_0: the extreme becomes -8, the only end without an opposite --- */
 
-static void quantise_q4_0(void *dst, const float *x, const float *w)
+static void put_q4_0(void *dst, const float *x, float scale)
 {
     struct sl_q4_0_block *k = dst;
     float d;
 
-    k->d = to_f16(sl_fit_scale(x, w, 32, -8, 7));
+    k->d = to_f16(scale);
     d = sl_f16_f32(k->d);
     for (size_t i = 0; i < 16; i++) {
         int lo = sl_fit_divide(x[i], d, -8, 7, 0) + 8;
@@ -93,6 +93,11 @@ static void quantise_q4_0(void *dst, const float *x, const float *w)
 
         k->q[i] = (uint8_t)(lo | hi << 4);
     }
+}
+
+static void quantise_q4_0(void *dst, const float *x, const float *w)
+{
+    put_q4_0(dst, x, sl_fit_scale(x, w, 32, -8, 7));
 }
 
 static void dequantise_q4_0(float *y, const void *src)
@@ -529,6 +534,24 @@ void sl_quantise_row(enum sl_dtype t, void *dst, const float *x, const float *w,
         types[t].quantise(block, x + i * d->block,
                           w ? w + i * d->block : alike);
         memcpy((unsigned char *)dst + i * d->bytes, block, d->bytes);
+    }
+}
+
+void sl_quantise_quick(enum sl_dtype t, void *dst, const float *x, size_t n)
+{
+    struct sl_q4_0_block block;
+    float one[32];
+
+    if (t != SL_Q4_0) {
+        sl_quantise_row(t, dst, x, NULL, n);
+        return;
+    }
+    for (size_t i = 0; i < 32; i++)
+        one[i] = 1;
+    for (size_t i = 0; i < n / 32; i++) {
+        put_q4_0(&block, x + 32 * i,
+                 sl_fit_quick(x + 32 * i, one, 32, -8, 7));
+        memcpy((unsigned char *)dst + i * sizeof(block), &block, sizeof(block));
     }
 }
 

@@ -22,6 +22,10 @@ bool sl_quant_is(enum sl_dtype t);
 void sl_quantise_row(enum sl_dtype t, void *dst, const float *x, const float *w,
                      size_t n);
 
+/* For weights of which less depends: q4_0 without a search for its scale, five
+ * times as fast; other types the same, all columns alike. */
+void sl_quantise_quick(enum sl_dtype t, void *dst, const float *x, size_t n);
+
 /* Blocks -> what they mean; the same operations as the kernel table's row[]. */
 void sl_dequantise_row(enum sl_dtype t, float *y, const void *src, size_t n);
 

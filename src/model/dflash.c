@@ -25,6 +25,7 @@
 
 #include "base/mem.h"
 #include "kern/math.h"
+#include "kern/quant.h"
 #include "model/layers.h"
 #include "model/plan.h"
 #include "ops/mul.h"
@@ -67,6 +68,8 @@ struct sl_flash {
     uint32_t *seq_of_row;
     struct sl_attend_seq *seq;
     int32_t *id;
+    struct sl_act_space act; /* the model's is too small for the taps */
+    struct sl_run run; /* the model's, with that */
 };
 
 /* ---------------------------------------------------------------- loading */
@@ -90,7 +93,7 @@ static void mat(struct walk *w, struct sl_mat *out, const char *layer,
 {
     struct sl_src s = src_of(w, layer, name, 2, rows, cols, 0);
 
-    sl_plan_mat(w->p, out, SL_W_MTP, &s, rows, cols);
+    sl_plan_mat(w->p, out, SL_W_FFN, &s, rows, cols);
 }
 
 static void vec(struct walk *w, const float **out, const char *layer,
@@ -167,11 +170,19 @@ static int walk(struct sl_flash *f, struct sl_plan *p, struct sl_err *err)
     return sl_plan_check(p, err);
 }
 
-static int load(struct sl_flash *f, const char *dir, struct sl_pool *pool,
-                struct sl_err *err)
+/* The plan whose matrices of an MLP have this type. */
+static enum sl_dtype_plan plan_of(enum sl_dtype want)
+{
+    return want == SL_Q8_0   ? SL_PLAN_Q8
+           : want == SL_Q4_0 ? SL_PLAN_DRAFT
+                             : SL_PLAN_AUTO;
+}
+
+static int load(struct sl_flash *f, const char *dir, enum sl_dtype want,
+                struct sl_pool *pool, struct sl_err *err)
 {
     struct sl_weights *shape = NULL; /* what a plan asks of the model: nothing */
-    struct sl_plan p = {.types = SL_PLAN_AUTO};
+    struct sl_plan p = {.types = plan_of(want)};
     struct sl_load_opts lo = {.pool = pool};
     int rc = sl_mem_alloc(&shape, 1, sizeof(*shape), "the drafter", err);
 
@@ -234,6 +245,18 @@ static void cut_work(struct sl_flash *f, struct cutter *k, unsigned n_thread,
     f->seq_of_row = cut(k, rows, sizeof(*f->seq_of_row));
     f->seq = cut(k, rows, sizeof(*f->seq));
     f->id = cut(k, rows, sizeof(*f->id));
+    f->act.n = rows * sl_max(sl_max((size_t)c->n_tap * c->hidden, heads),
+                             c->ffn);
+    f->act.n = sl_round_up(f->act.n, SL_QBLOCK);
+    f->act.q = cut(k, f->act.n, sizeof(*f->act.q));
+    f->act.scale = cut(k, f->act.n / SL_QBLOCK, sizeof(*f->act.scale));
+    f->act.sum = cut(k, f->act.n / (SL_QBLOCK / 2), sizeof(*f->act.sum));
+}
+
+static void borrow_run(struct sl_flash *f, const struct sl_model *m)
+{
+    f->run = m->run;
+    f->run.act = f->act;
 }
 
 static int open_work(struct sl_flash *f, unsigned n_thread, size_t rows,
@@ -260,8 +283,9 @@ static int open_work(struct sl_flash *f, unsigned n_thread, size_t rows,
 }
 
 int sl_flash_open(struct sl_flash **out, const char *dir,
-                  const struct sl_weights *target, struct sl_pool *pool,
-                  const struct sl_model_opts *opts, struct sl_err *err)
+                  const struct sl_weights *target, enum sl_dtype want,
+                  struct sl_pool *pool, const struct sl_model_opts *opts,
+                  struct sl_err *err)
 {
     struct sl_flash *f = NULL;
     int rc = sl_mem_alloc(&f, 1, sizeof(*f), "the drafter", err);
@@ -272,7 +296,7 @@ int sl_flash_open(struct sl_flash **out, const char *dir,
     f->max_logit = opts->max_logit;
     rc = sl_flash_conf_load(&f->c, dir, &target->conf, err);
     if (!rc)
-        rc = load(f, dir, pool, err);
+        rc = load(f, dir, want, pool, err);
     if (!rc)
         rc = open_work(f, sl_pool_n_thread(pool),
                        sl_max(opts->max_row,
@@ -342,7 +366,6 @@ static void place_seq(struct sl_flash *f, uint32_t i, struct sl_seq *q,
 
 /* Attention of a layer as the op wants it; `queries` false: keys only. */
 static struct sl_attend attend_of(const struct sl_flash *f,
-                                  const struct sl_model *m,
                                   const struct sl_kv *kv, uint32_t layer,
                                   size_t n_row, size_t n_seq)
 {
@@ -376,7 +399,7 @@ static struct sl_attend attend_of(const struct sl_flash *f,
         .acc = f->acc,
         .ml = f->ml,
         .part = f->part,
-        .max_part = SL_PARTS_PER_THREAD * sl_pool_n_thread(m->run.pool),
+        .max_part = SL_PARTS_PER_THREAD * sl_pool_n_thread(f->run.pool),
         .scratch = f->scratch,
     };
 }
@@ -389,22 +412,23 @@ void sl_flash_see(struct sl_flash *f, struct sl_model *m,
 
     if (r->n_row == 0)
         return;
+    borrow_run(f, m);
     for (uint32_t i = 0; i < r->n_seq; i++) {
         place_seq(f, i, r->seq[i], row, r->n[i], r->pos[i]);
         row += r->n[i];
     }
     SL_CHECK(row == r->n_row);
-    sl_mul_one(&m->run, f->x, &f->fc, r->taps, r->n_row);
-    sl_rmsnorm(&m->run, f->x, f->x, f->hidden_norm, r->n_row, c->hidden,
+    sl_mul_one(&f->run, f->x, &f->fc, r->taps, r->n_row);
+    sl_rmsnorm(&f->run, f->x, f->x, f->hidden_norm, r->n_row, c->hidden,
                c->eps);
     for (uint32_t i = 0; i < c->n_layer; i++) {
-        struct sl_attend a = attend_of(f, m, r->seq[0]->mem->kv, i, r->n_row,
+        struct sl_attend a = attend_of(f, r->seq[0]->mem->kv, i, r->n_row,
                                        r->n_seq);
         struct sl_mul_job in[] = {{.w = &f->layer[i].k, .y = f->k},
                                   {.w = &f->layer[i].v, .y = f->v}};
 
-        sl_mul_shared(&m->run, in, SL_COUNTOF(in), f->x, r->n_row);
-        sl_attend_put(&m->run, &a);
+        sl_mul_shared(&f->run, in, SL_COUNTOF(in), f->x, r->n_row);
+        sl_attend_put(&f->run, &a);
     }
 }
 
@@ -435,19 +459,18 @@ static void convolve(const struct sl_flash *f, float *restrict y,
 }
 
 /* The input of a sublayer, from the normed rows in x to those in the result. */
-static const float *prepare(struct sl_flash *f, struct sl_model *m,
+static const float *prepare(struct sl_flash *f,
                             const struct conv_w *w, size_t n_row)
 {
     if (!f->c.is_v2)
         return f->x;
-    sl_mul_one(&m->run, f->dyn, &w->proj, f->x, n_row);
+    sl_mul_one(&f->run, f->dyn, &w->proj, f->x, n_row);
     convolve(f, f->z, f->x, w, 0, n_row);
     return f->z;
 }
 
 /* h += the sublayer's output, which is in y. */
-static void finish(struct sl_flash *f, struct sl_model *m,
-                   const struct conv_w *w, size_t n_row)
+static void finish(struct sl_flash *f, const struct conv_w *w, size_t n_row)
 {
     float *y = f->y;
 
@@ -455,35 +478,34 @@ static void finish(struct sl_flash *f, struct sl_model *m,
         convolve(f, f->z, f->y, w, 1, n_row);
         y = f->z;
     }
-    sl_add(&m->run, f->h, y, n_row, f->c.hidden);
+    sl_add(&f->run, f->h, y, n_row, f->c.hidden);
 }
 
-static void layer(struct sl_flash *f, struct sl_model *m,
-                  const struct sl_kv *kv, uint32_t i, size_t n_row,
+static void layer(struct sl_flash *f, const struct sl_kv *kv, uint32_t i, size_t n_row,
                   size_t n_seq)
 {
     const struct sl_flash_conf *c = &f->c;
     const struct layer_w *l = &f->layer[i];
-    struct sl_attend a = attend_of(f, m, kv, i, n_row, n_seq);
+    struct sl_attend a = attend_of(f, kv, i, n_row, n_seq);
     struct sl_mul_job in[] = {{.w = &l->q, .y = f->q},
                               {.w = &l->k, .y = f->k},
                               {.w = &l->v, .y = f->v}};
     struct sl_mul_job up[] = {{.w = &l->mlp.gate, .y = f->gate},
                               {.w = &l->mlp.up, .y = f->up}};
 
-    sl_rmsnorm(&m->run, f->x, f->h, l->in_norm, n_row, c->hidden, c->eps);
-    sl_mul_shared(&m->run, in, SL_COUNTOF(in),
-                  prepare(f, m, &l->attn_conv, n_row), n_row);
-    sl_attend_run(&m->run, &a);
-    sl_mul_one(&m->run, f->y, &l->o, f->attn, n_row);
-    finish(f, m, &l->attn_conv, n_row);
+    sl_rmsnorm(&f->run, f->x, f->h, l->in_norm, n_row, c->hidden, c->eps);
+    sl_mul_shared(&f->run, in, SL_COUNTOF(in),
+                  prepare(f, &l->attn_conv, n_row), n_row);
+    sl_attend_run(&f->run, &a);
+    sl_mul_one(&f->run, f->y, &l->o, f->attn, n_row);
+    finish(f, &l->attn_conv, n_row);
 
-    sl_rmsnorm(&m->run, f->x, f->h, l->post_norm, n_row, c->hidden, c->eps);
-    sl_mul_shared(&m->run, up, SL_COUNTOF(up),
-                  prepare(f, m, &l->mlp_conv, n_row), n_row);
-    sl_silu_mul(&m->run, f->gate, f->up, n_row, c->ffn);
-    sl_mul_one(&m->run, f->y, &l->mlp.down, f->gate, n_row);
-    finish(f, m, &l->mlp_conv, n_row);
+    sl_rmsnorm(&f->run, f->x, f->h, l->post_norm, n_row, c->hidden, c->eps);
+    sl_mul_shared(&f->run, up, SL_COUNTOF(up),
+                  prepare(f, &l->mlp_conv, n_row), n_row);
+    sl_silu_mul(&f->run, f->gate, f->up, n_row, c->ffn);
+    sl_mul_one(&f->run, f->y, &l->mlp.down, f->gate, n_row);
+    finish(f, &l->mlp_conv, n_row);
 }
 
 /* The top k of u [n]: ids and values, falling, ties to the lower id. */
@@ -553,8 +575,7 @@ static void scale_logits(const struct sl_flash_conf *c, float *u, size_t n)
 
 /* Choose the drafts of one sequence from its logits u [block - 1][ld], of which
  * n_row may be proposed. */
-static void choose(struct sl_flash *f, struct sl_model *m,
-                   const struct sl_draft_head *head, float *u, uint32_t ld,
+static void choose(struct sl_flash *f, const struct sl_draft_head *head, float *u, uint32_t ld,
                    uint32_t n_row, const float *gate, int32_t prev,
                    int32_t *draft, float *sure)
 {
@@ -571,7 +592,7 @@ static void choose(struct sl_flash *f, struct sl_model *m,
         for (uint32_t j = 0; head && j < n; j++)
             id[j] = sl_draft_head_id(head, (uint32_t)id[j]);
         if (c->is_v2)
-            add_selector(f, m->run.kern, prev, gate + i * c->rank, id, val, n);
+            add_selector(f, f->run.kern, prev, gate + i * c->rank, id, val, n);
         prev = id[best_of(val, n, &share)];
         draft[i] = prev;
         if (sure)
@@ -598,11 +619,11 @@ static void propose(struct sl_flash *f, struct sl_model *m,
             memcpy(f->y + (size_t)i * each * c->hidden,
                    f->x + ((size_t)(i0 + i) * c->block + 1) * c->hidden,
                    each * c->hidden * sizeof(*f->y));
-        sl_mul_one(&m->run, u, head, f->y, (size_t)n * each);
+        sl_mul_one(&f->run, u, head, f->y, (size_t)n * each);
         if (c->is_v2)
-            sl_mul_one(&m->run, f->sel, &f->gate_proj, f->y, (size_t)n * each);
+            sl_mul_one(&f->run, f->sel, &f->gate_proj, f->y, (size_t)n * each);
         for (uint32_t i = 0; i < n; i++) {
-            choose(f, m, b->head, u + (size_t)i * each * head->rows,
+            choose(f, b->head, u + (size_t)i * each * head->rows,
                    head->rows, n_row, f->sel + (size_t)i * each * c->rank,
                    b->anchor[i0 + i], b->draft + (size_t)(i0 + i) * each,
                    b->sure ? b->sure + (size_t)(i0 + i) * each : NULL);
@@ -622,16 +643,17 @@ void sl_flash_draft(struct sl_flash *f, struct sl_model *m,
 
     if (b->n_seq == 0)
         return;
+    borrow_run(f, m);
     for (uint32_t i = 0; i < b->n_seq; i++) {
         place_seq(f, i, b->seq[i], i * c->block, c->block, b->seq[i]->n_tok);
         for (uint32_t k = 0; k < c->block; k++)
             f->id[i * c->block + k] = k ? c->mask_id : b->anchor[i];
     }
-    sl_embed(&m->run, f->h, &f->target->embed, f->id, n_row);
+    sl_embed(&f->run, f->h, &f->target->embed, f->id, n_row);
     for (size_t i = 0; c->embed_scale != 1 && i < n_row * c->hidden; i++)
         f->h[i] *= c->embed_scale;
     for (uint32_t i = 0; i < c->n_layer; i++)
-        layer(f, m, b->seq[0]->mem->kv, i, n_row, b->n_seq);
-    sl_rmsnorm(&m->run, f->x, f->h, f->norm, n_row, c->hidden, c->eps);
+        layer(f, b->seq[0]->mem->kv, i, n_row, b->n_seq);
+    sl_rmsnorm(&f->run, f->x, f->h, f->norm, n_row, c->hidden, c->eps);
     propose(f, m, b);
 }

@@ -16,12 +16,14 @@
 
 struct sl_flash;
 
-/* `dir` has config.json and safetensors; the target's weights and the pool are
+/* `dir` has config.json and safetensors, whose matrices become `want`: SL_Q8_0,
+ * SL_Q4_0, or SL_N_DTYPE for what they are. The target's weights and the pool are
  * borrowed until close. max_seq sequences draft at once, max_row rows are shown
  * at once, and max_logit is the model's. */
 int sl_flash_open(struct sl_flash **out, const char *dir,
-                  const struct sl_weights *target, struct sl_pool *pool,
-                  const struct sl_model_opts *opts, struct sl_err *err);
+                  const struct sl_weights *target, enum sl_dtype want,
+                  struct sl_pool *pool, const struct sl_model_opts *opts,
+                  struct sl_err *err);
 void sl_flash_close(struct sl_flash **f);
 
 const struct sl_flash_conf *sl_flash_get_conf(const struct sl_flash *f);

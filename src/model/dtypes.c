@@ -48,6 +48,10 @@ static const struct plan plans[] = {
                        [SL_W_MTP] = SL_BFP8,
                        [SL_W_SMALL] = KEEP},
                       SL_BFP8},
+    [SL_PLAN_DRAFT] = {"drafter",
+                       {SL_Q4_0, SL_Q4_0, SL_Q4_0, SL_Q4_0, SL_Q4_0, SL_Q4_0,
+                        SL_Q4_0, KEEP},
+                       SL_Q4_0},
 };
 
 const char *sl_dtypes_name(uint64_t plan)

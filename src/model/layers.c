@@ -4,20 +4,17 @@
 #include "ops/mul.h"
 #include "ops/rows.h"
 
-void sl_layer_attention(struct sl_model *m, const struct sl_rows *r,
-                        const struct sl_attn_w *l, uint32_t plane,
-                        uint32_t layer)
+/* The operation over the rows that have their places. */
+static struct sl_attend attend_of(const struct sl_model *m,
+                                  const struct sl_rows *r,
+                                  const struct sl_attn_w *l, uint32_t plane,
+                                  uint32_t layer)
 {
     const struct sl_conf *c = m->c;
     const struct sl_kv *kv = r->kv;
-    struct sl_work *w = &m->work;
-    size_t n = r->n_row;
-    struct sl_mul_job in[] = {
-        {.w = &l->q, .y = w->qg},
-        {.w = &l->k, .y = w->k},
-        {.w = &l->v, .y = w->v},
-    };
-    struct sl_attend a = {
+    const struct sl_work *w = &m->work;
+
+    return (struct sl_attend){
         .n_head = c->n_head,
         .n_kv_head = c->n_kv_head,
         .head_dim = c->head_dim,
@@ -30,7 +27,7 @@ void sl_layer_attention(struct sl_model *m, const struct sl_rows *r,
         .base = sl_kv_layer(kv, plane, layer),
         .page_bytes = kv->page_bytes,
         .head_bytes = kv->plane[plane].head_bytes,
-        .n_row = n,
+        .n_row = r->n_row,
         .qg = w->qg,
         .k = w->k,
         .v = w->v,
@@ -45,10 +42,54 @@ void sl_layer_attention(struct sl_model *m, const struct sl_rows *r,
         .max_part = SL_PARTS_PER_THREAD * sl_pool_n_thread(m->run.pool),
         .scratch = w->attn_scratch,
     };
+}
 
-    sl_mul_shared(&m->run, in, SL_COUNTOF(in), w->h, n);
+void sl_layer_attention(struct sl_model *m, const struct sl_rows *r,
+                        const struct sl_attn_w *l, uint32_t plane,
+                        uint32_t layer)
+{
+    struct sl_work *w = &m->work;
+    struct sl_mul_job in[] = {
+        {.w = &l->q, .y = w->qg},
+        {.w = &l->k, .y = w->k},
+        {.w = &l->v, .y = w->v},
+    };
+    struct sl_attend a = attend_of(m, r, l, plane, layer);
+
+    sl_mul_shared(&m->run, in, SL_COUNTOF(in), w->h, r->n_row);
     sl_attend_run(&m->run, &a);
-    sl_mul_one(&m->run, w->y, &l->o, w->attn, n);
+    sl_mul_one(&m->run, w->y, &l->o, w->attn, r->n_row);
+}
+
+void sl_layer_keys(struct sl_model *m, const struct sl_rows *r,
+                   const struct sl_attn_w *l, uint32_t plane, uint32_t layer,
+                   const float *ask, size_t n_ask)
+{
+    struct sl_work *w = &m->work;
+    size_t n = r->n_row;
+    struct sl_mul_job in[] = {
+        {.w = &l->k, .x = w->h, .n_tok = n, .y = w->k},
+        {.w = &l->v, .x = w->h, .n_tok = n, .y = w->v},
+        {.w = &l->q, .x = ask, .n_tok = n_ask, .y = w->qg},
+    };
+    struct sl_attend a = attend_of(m, r, l, plane, layer);
+
+    for (size_t i = 0; i < SL_COUNTOF(in); i++) {
+        in[i].ldx = m->c->hidden;
+        in[i].ldy = in[i].w->rows;
+    }
+    sl_mul_run(&m->run, in, SL_COUNTOF(in) - (n_ask == 0));
+    sl_attend_put(&m->run, &a);
+}
+
+void sl_layer_asked(struct sl_model *m, const struct sl_rows *r,
+                    const struct sl_attn_w *l, uint32_t plane, uint32_t layer)
+{
+    struct sl_attend a = attend_of(m, r, l, plane, layer);
+
+    a.has_keys = true;
+    sl_attend_run(&m->run, &a);
+    sl_mul_one(&m->run, m->work.y, &l->o, m->work.attn, r->n_row);
 }
 
 void sl_layer_delta(struct sl_model *m, const struct sl_rows *r,

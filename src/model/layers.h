@@ -38,6 +38,7 @@ struct sl_work {
 
 struct sl_model {
     const struct sl_weights *w;
+    const struct sl_mtp_w *mtp; /* that of w, or a copy */
     const struct sl_conf *c;
     struct sl_model_opts opts;
     struct sl_run run;
@@ -62,6 +63,15 @@ struct sl_rows {
 void sl_layer_attention(struct sl_model *m, const struct sl_rows *r,
                         const struct sl_attn_w *w, uint32_t plane,
                         uint32_t layer);
+
+/* The same in two halves, for rows of which some are only to be remembered. First
+ * keys and values of all rows go to the pages, and n_ask rows, at `ask`, get
+ * queries; then attend_seq and seq_of_row are those of the latter. */
+void sl_layer_keys(struct sl_model *m, const struct sl_rows *r,
+                   const struct sl_attn_w *w, uint32_t plane, uint32_t layer,
+                   const float *ask, size_t n_ask);
+void sl_layer_asked(struct sl_model *m, const struct sl_rows *r,
+                    const struct sl_attn_w *w, uint32_t plane, uint32_t layer);
 
 /* Gated DeltaNet; delta_seq has this layer's states. */
 void sl_layer_delta(struct sl_model *m, const struct sl_rows *r,

@@ -24,9 +24,11 @@ struct sl_mtp_step {
     const int32_t *tok;  /* [n_row] the token behind each row's position */
     const float *hidden; /* [n_row][hidden] after the final norm, or y */
 
-    const uint32_t *logit_row; /* [n_logit] rising row numbers */
+    const uint32_t *logit_row; /* [n_logit] rising row numbers: of each sequence
+                                  the last ones, or none. The other rows leave
+                                  their keys and values. */
     uint32_t n_logit;
-    float *y; /* [n_row][hidden] out: what the next row of a chain takes as
+    float *y; /* [n_logit][hidden] out: what the next row of a chain takes as
                  hidden; NULL: not wanted. May be `hidden`. */
 
     const struct sl_draft_head *head; /* NULL: the whole of the target's */

@@ -25,6 +25,7 @@ struct sl_pack_mat {
     enum sl_dtype type; /* in memory: F32, BF16, FP8 or a quantised one */
     const float *importance; /* [cols] of each column, when quantised from
                                 numbers; NULL: all alike */
+    bool quick;         /* without a search for scales */
     void *dst;          /* groups of eight rows */
     float *dst_scale;   /* FP8: [ceil(rows / 8)][ceil(cols / 128)] */
     uint64_t seed;

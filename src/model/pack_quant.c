@@ -110,7 +110,10 @@ static const void *blocks_of(const struct sl_pack_mat *m, size_t row,
             return src;
     }
     *good &= sl_pack_row(m, row, x);
-    sl_quantise_row(m->type, room, x, m->importance, m->cols);
+    if (m->quick)
+        sl_quantise_quick(m->type, room, x, m->cols);
+    else
+        sl_quantise_row(m->type, room, x, m->importance, m->cols);
     return room;
 }
 

@@ -365,6 +365,7 @@ void sl_plan_mat(struct sl_plan *p, struct sl_mat *out,
         return;
     it->mat.type = sl_dtypes_get(p->types, class, p->w->conf.tied, cols,
                                  it->mat.type);
+    it->mat.quick = p->types == SL_PLAN_DRAFT;
     it->src_bytes = rows * sl_dtype_bytes(it->mat.src_type, cols);
     reserve(p, &it->offset, class, groups * SL_GROUP,
             sl_dtype_bytes(it->mat.type, cols));

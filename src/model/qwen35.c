@@ -119,6 +119,7 @@ int sl_model_open(struct sl_model **out, const struct sl_weights *weights,
     if (rc)
         return rc;
     m->w = weights;
+    m->mtp = &weights->mtp;
     m->c = &weights->conf;
     m->opts = *opts;
     sl_run_init(&m->run, pool, kern);
@@ -140,6 +141,11 @@ int sl_model_open(struct sl_model **out, const struct sl_weights *weights,
     sl_work_cut(m, n_thread);
     *out = m;
     return 0;
+}
+
+void sl_model_set_mtp(struct sl_model *m, const struct sl_mtp_w *mtp)
+{
+    m->mtp = mtp;
 }
 
 void sl_model_close(struct sl_model **pm)

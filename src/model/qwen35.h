@@ -31,6 +31,9 @@ int sl_model_open(struct sl_model **out, const struct sl_weights *weights,
                   const struct sl_model_opts *opts, struct sl_err *err);
 void sl_model_close(struct sl_model **m);
 
+/* Use this MTP head in the place of the weights' own; borrowed until close. */
+void sl_model_set_mtp(struct sl_model *m, const struct sl_mtp_w *mtp);
+
 /* Bytes of work space that these options take. */
 size_t sl_model_work_bytes(const struct sl_conf *conf, unsigned n_thread,
                            const struct sl_model_opts *opts);

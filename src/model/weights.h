@@ -89,7 +89,13 @@ struct sl_weights {
 };
 
 /* Types of the weights in memory, see model/dtypes.h. */
-enum sl_dtype_plan { SL_PLAN_AUTO, SL_PLAN_Q8, SL_PLAN_Q4, SL_PLAN_BFP4 };
+enum sl_dtype_plan {
+    SL_PLAN_AUTO,
+    SL_PLAN_Q8,
+    SL_PLAN_Q4,
+    SL_PLAN_BFP4,
+    SL_PLAN_DRAFT /* of a block drafter in 4 bits, quickly */
+};
 
 /* Told how far loading is, from the loading thread; total > 0. */
 typedef void sl_progress_fn(void *ctx, uint64_t done_bytes,

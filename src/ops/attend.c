@@ -108,7 +108,7 @@ static void prepare_row(const struct ctx *c, size_t row)
         c->kern->rmsnorm(to, from, a->q_norm, dim, a->eps);
         c->kern->rope(to, s, cs, half);
     }
-    for (size_t h = 0; h < a->n_kv_head; h++) {
+    for (size_t h = 0; h < a->n_kv_head && !a->has_keys; h++) {
         float *k = a->k + (row * a->n_kv_head + h) * dim;
         unsigned char *page = page_of(a, q, pos, h);
 

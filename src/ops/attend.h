@@ -37,6 +37,7 @@ struct sl_attend {
 
     size_t n_row;
     bool no_gate;
+    bool has_keys; /* they are in the pages: k and v are not read */
     float *qg; /* [n_row][n_head][query, gate: head_dim each], or no_gate and
                   [n_row][n_head][query] */
     float *k;  /* [n_row][n_kv_head * head_dim]; normed and rotated in place */

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "kern/kern.h"
+#include "kern/quantise.h"
 #include "model/draft_head.h"
 #include "../help/rig.h"
 
@@ -20,6 +21,15 @@ struct big {
     size_t group_bytes;
     uint32_t n_vocab;
 };
+
+static struct sl_kern kern;
+static struct sl_pool *pool;
+
+static int open_head(struct sl_draft_head **h, const struct sl_mat *m,
+                     uint32_t n_vocab, enum sl_dtype want)
+{
+    return sl_draft_head_open(h, m, n_vocab, want, pool, &kern, NULL);
+}
 
 static void open_big(struct big *b, enum sl_dtype type)
 {
@@ -79,7 +89,7 @@ static void one_type(enum sl_dtype type)
 
     open_big(&b, type);
     last = (int32_t)(b.n_vocab / SL_GROUP * SL_GROUP) - 1;
-    assert_int_equal(sl_draft_head_open(&h, &b.mat, b.n_vocab, NULL), 0);
+    assert_int_equal(open_head(&h, &b.mat, b.n_vocab, SL_N_DTYPE), 0);
     assert_non_null(h);
     check(h, &b);
     assert_true(has(h, 0) && has(h, SL_DRAFT_HEAD_ROWS / 2 - 1));
@@ -117,9 +127,48 @@ static void test_small_heads_are_whole(void **state)
                        .cols = COLS};
 
     (void)state;
-    assert_int_equal(sl_draft_head_open(&h, &m, m.rows, NULL), 0);
+    assert_int_equal(open_head(&h, &m, m.rows, SL_N_DTYPE), 0);
     assert_null(h);
     sl_draft_head_close(&h);
+}
+
+/* A head of numbers in few bits, whole or in part: every row is what quantising
+ * that of its id gives; what is quantised already stays. */
+static void test_rounded(void **state)
+{
+    static const uint32_t n_vocab[] = {SL_DRAFT_HEAD_ROWS - 3,
+                                       SL_DRAFT_HEAD_ROWS + EXTRA};
+    float row[COLS], got[COLS], want[COLS];
+    unsigned char blocks[COLS * 2];
+
+    (void)state;
+    for (size_t k = 0; k < SL_COUNTOF(n_vocab); k++) {
+        struct sl_draft_head *h = NULL;
+        struct big b;
+        const struct sl_mat *m;
+
+        open_big(&b, SL_BF16);
+        for (size_t i = 0; i < b.mat.rows * COLS; i++)
+            b.w[2 * i + 1] = (unsigned char)(0x3c | (b.w[2 * i + 1] & 0x80));
+        assert_int_equal(open_head(&h, &b.mat, n_vocab[k], SL_Q8_0), 0);
+        assert_non_null(h);
+        sl_draft_head_add(h, &(int32_t){SL_DRAFT_HEAD_ROWS / 2 + 200}, 1);
+        m = sl_draft_head_get(h);
+        assert_int_equal(m->type, SL_Q8_0);
+        if (k == 0)
+            assert_int_equal(m->rows, n_vocab[k]);
+        for (uint32_t i = 0; i < m->rows; i += 7) {
+            int32_t id = sl_draft_head_id(h, i);
+
+            kern.row[SL_BF16](row, b.w, NULL, (size_t)id, COLS);
+            sl_quantise_row(SL_Q8_0, blocks, row, NULL, COLS);
+            sl_dequantise_row(SL_Q8_0, want, blocks, COLS);
+            kern.row[SL_Q8_0](got, m->w, NULL, i, COLS);
+            assert_memory_equal(got, want, sizeof(got));
+        }
+        sl_draft_head_close(&h);
+        free(b.w);
+    }
 }
 
 int main(void)
@@ -127,7 +176,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows),
         cmocka_unit_test(test_small_heads_are_whole),
+        cmocka_unit_test(test_rounded),
     };
+    int rc;
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    sl_kern_init(&kern, SL_CPU_ALL);
+    if (sl_pool_open(&pool, 2, false, NULL))
+        return 1;
+    rc = cmocka_run_group_tests(tests, NULL, NULL);
+    sl_pool_close(&pool);
+    return rc;
 }

@@ -90,7 +90,7 @@ static void parity(const char *name, uint32_t chunk, unsigned n_thread)
     rig_opts_init(&ro);
     ro.n_thread = n_thread;
     rig_open(&r, TARGET, NULL, &ro);
-    if (sl_flash_open(&f, dir, r.w, r.pool, &mo, &err))
+    if (sl_flash_open(&f, dir, r.w, SL_N_DTYPE, r.pool, &mo, &err))
         fail_msg("%s", err.msg);
     c = sl_flash_get_conf(f);
     read_vectors(&v, bin, c->n_tap * c->hidden);
@@ -234,7 +234,7 @@ static void test_missing_tensors(void **state)
     assert_int_equal(symlink(from, BROKEN "/model.safetensors"), 0);
     rig_opts_init(&ro);
     rig_open(&r, TARGET, NULL, &ro);
-    assert_int_equal(sl_flash_open(&f, BROKEN, r.w, r.pool, &mo, &err),
+    assert_int_equal(sl_flash_open(&f, BROKEN, r.w, SL_N_DTYPE, r.pool, &mo, &err),
                      SL_EFORMAT);
     assert_null(f);
     if (!strstr(err.msg, "base_kernel"))

@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "kern/quant.h"
 #include "kern/quantise.h"
+#include "../help/rig.h"
 
 enum { MAX_N = 4096 };
 
@@ -386,9 +387,36 @@ static void test_files(void **state)
     }
 }
 
+/* Without a search the error is little larger; other types are the same. */
+static void test_quick(void **state)
+{
+    enum { N = 4096 };
+    static float x[N], y[N];
+    static unsigned char a[N * 2], b[N * 2];
+    double quick = 0, best = 0;
+    uint64_t seed = 11;
+
+    (void)state;
+    for (int i = 0; i < N; i++)
+        x[i] = (float)((double)(rig_random(&seed) >> 11) * 0x1p-53 - 0.5);
+    sl_quantise_quick(SL_Q4_0, a, x, N);
+    sl_dequantise_row(SL_Q4_0, y, a, N);
+    for (int i = 0; i < N; i++)
+        quick += (double)((y[i] - x[i]) * (y[i] - x[i]));
+    sl_quantise_row(SL_Q4_0, b, x, NULL, N);
+    sl_dequantise_row(SL_Q4_0, y, b, N);
+    for (int i = 0; i < N; i++)
+        best += (double)((y[i] - x[i]) * (y[i] - x[i]));
+    assert_true(quick >= best && quick < 1.3 * best);
+    sl_quantise_quick(SL_Q8_0, a, x, N);
+    sl_quantise_row(SL_Q8_0, b, x, NULL, N);
+    assert_memory_equal(a, b, sl_dtype_bytes(SL_Q8_0, N));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_quick),
         cmocka_unit_test(test_meaning_is_gguf),
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_exact_numbers),
