@@ -46,7 +46,7 @@ struct sl_client {
     CURLM *multi;
     bool public_hub;
     unsigned hurry_s; /* 0: patient */
-    bool soon;        /* a start wants its next turn */
+    bool soon;        /* a start, or who waits for an end, wants a turn now */
 };
 
 /* --------------------------------------------------------------- fields */
@@ -514,6 +514,7 @@ static int finish_all(struct sl_client *h, struct sl_err *err)
         curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &j->status);
         curl_multi_remove_handle(h->multi, easy);
         rc = finish(h, j, code, err);
+        h->soon = true;
     }
     return rc;
 }
@@ -572,12 +573,13 @@ int sl_client_run(struct sl_client *h, struct sl_job *const *job, size_t n,
         rc = begin_all(h, job, n, n_parallel, &n_open, err);
         if (rc || n_open == 0)
             break;
-        if (curl_multi_perform(h->multi, &running) != CURLM_OK ||
-            curl_multi_poll(h->multi, NULL, 0, h->soon ? 0 : POLL_MS, NULL) !=
-                CURLM_OK)
-            rc = sl_fail(err, SL_EIO, "waiting for the hub failed");
-        if (!rc)
+        if (curl_multi_perform(h->multi, &running) == CURLM_OK)
             rc = finish_all(h, err);
+        else
+            rc = sl_fail(err, SL_EIO, "fetching from the hub failed");
+        if (!rc && curl_multi_poll(h->multi, NULL, 0, h->soon ? 0 : POLL_MS,
+                                   NULL) != CURLM_OK)
+            rc = sl_fail(err, SL_EIO, "waiting for the hub failed");
         if (!rc && h->o.cancelled && h->o.cancelled(h->o.ctx))
             rc = sl_fail(err, SL_ECANCEL,
                          "interrupted; what came is kept, run the same command "

@@ -65,6 +65,7 @@ class Repo:
 
 
 class Handler(BaseHTTPRequestHandler):
+    disable_nagle_algorithm = True  # or each reply waits for an ACK
     protocol_version = "HTTP/1.1"
 
     def log_message(self, *a):
