@@ -2,7 +2,8 @@
  *
  * A function that can fail returns 0, or a negative enum sl_code after it has
  * filled the `err` it was given. A message names the thing, the value and the
- * limit, and ends with what to do. Nothing here prints.
+ * limit, and ends with what to do; control characters and bytes that are not
+ * UTF-8 come out as \xNN. Nothing here prints.
  *
  *     rc = sl_file_map(&map, path, err);
  *     if (rc)

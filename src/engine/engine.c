@@ -645,7 +645,7 @@ static int open_drafters(struct sl_engine *e, const char *path,
                        "use --drafter ngram, or leave it out",
                        e->weights->conf.n_mtp
                            ? "the files lack tensors of the one that "
-                             "config.json announces"
+                             "metadata announces"
                            : "this model has none");
     e->uses_mtp = e->weights->has_mtp && (all || by == SL_DRAFTER_MTP);
     if (e->uses_mtp)

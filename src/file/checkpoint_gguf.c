@@ -6,6 +6,7 @@
  * part may be named; all must be there, and belong together.
  */
 #include "base/mem.h"
+#include "base/num.h"
 #include "file/checkpoint_parts.h"
 
 #define PATH_CAP 4096
@@ -84,6 +85,7 @@ static int open_parts(struct sl_ckpt *c, const char *path, uint32_t n,
 {
     char name[PATH_CAP];
     size_t stem;
+    int64_t named = n;
     int rc;
 
     if (!stem_of(&stem, path) || stem + TAIL_LEN >= sizeof(name))
@@ -92,6 +94,14 @@ static int open_parts(struct sl_ckpt *c, const char *path, uint32_t n,
                        "in -00001-of-%05u.gguf, so the others cannot be "
                        "found; give it its name back",
                        path, n, n);
+    (void)sl_num_i64(&named, path + stem + 5 + DIGITS, DIGITS, 0, INT32_MAX,
+                     "parts", NULL);
+    if (named != n)
+        return sl_fail(err, SL_EFORMAT,
+                       "'%.300s' says in split.count that it is one of %u "
+                       "parts, and its name says of %lld; give it its name "
+                       "back, or fetch it again",
+                       path, n, (long long)named);
     sl_gguf_close(&c->part[0]);
     c->n_part = 0;
     rc = sl_mem_resize(&c->part, n, sizeof(struct sl_gguf *),

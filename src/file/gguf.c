@@ -12,9 +12,9 @@
  * No count is trusted before it is known to fit in what is left of the file, so
  * memory is bounded by the size of the file. Checked here, each with its own
  * message: magic, version, byte order; counts; keys and names (length, UTF-8,
- * no zero byte, no duplicates); kinds, arrays of arrays; the alignment; types,
- * dimensions, and that the product of them fits; offsets (aligned, inside of
- * the file) and that no two tensors share a byte.
+ * no control characters, no duplicates); kinds, arrays of arrays; the
+ * alignment; types, dimensions, and that the product of them fits; offsets
+ * (aligned, inside of the file) and that no two tensors share a byte.
  *
  * Gaps between tensors and bytes behind the last are accepted: editors of
  * metadata leave them.
@@ -70,25 +70,35 @@ const char *sl_gguf_type_name(enum sl_gguf_type t)
     return type->name;
 }
 
+static const struct {
+    enum sl_gguf_type gguf;
+    enum sl_dtype dtype;
+} usable[] = {
+    {SL_GGUF_F32, SL_F32},       {SL_GGUF_F16, SL_F16},
+    {SL_GGUF_BF16, SL_BF16},     {SL_GGUF_Q8_0, SL_Q8_0},
+    {SL_GGUF_Q6_K, SL_Q6_K},     {SL_GGUF_Q5_K, SL_Q5_K},
+    {SL_GGUF_Q4_K, SL_Q4_K},     {SL_GGUF_Q4_0, SL_Q4_0},
+    {SL_GGUF_Q4_1, SL_Q4_1},     {SL_GGUF_Q5_0, SL_Q5_0},
+    {SL_GGUF_Q5_1, SL_Q5_1},     {SL_GGUF_Q3_K, SL_Q3_K},
+    {SL_GGUF_Q2_K, SL_Q2_K},     {SL_GGUF_IQ4_NL, SL_IQ4_NL},
+    {SL_GGUF_IQ4_XS, SL_IQ4_XS}, {SL_GGUF_MXFP4, SL_MXFP4},
+};
+
 bool sl_gguf_dtype(enum sl_dtype *out, enum sl_gguf_type t)
 {
-    static const struct {
-        enum sl_gguf_type from;
-        enum sl_dtype to;
-    } map[] = {
-        {SL_GGUF_F32, SL_F32},       {SL_GGUF_F16, SL_F16},
-        {SL_GGUF_BF16, SL_BF16},     {SL_GGUF_Q8_0, SL_Q8_0},
-        {SL_GGUF_Q6_K, SL_Q6_K},     {SL_GGUF_Q5_K, SL_Q5_K},
-        {SL_GGUF_Q4_K, SL_Q4_K},     {SL_GGUF_Q4_0, SL_Q4_0},
-        {SL_GGUF_Q4_1, SL_Q4_1},     {SL_GGUF_Q5_0, SL_Q5_0},
-        {SL_GGUF_Q5_1, SL_Q5_1},     {SL_GGUF_Q3_K, SL_Q3_K},
-        {SL_GGUF_Q2_K, SL_Q2_K},     {SL_GGUF_IQ4_NL, SL_IQ4_NL},
-        {SL_GGUF_IQ4_XS, SL_IQ4_XS}, {SL_GGUF_MXFP4, SL_MXFP4},
-    };
+    for (size_t i = 0; i < SL_COUNTOF(usable); i++)
+        if (usable[i].gguf == t) {
+            *out = usable[i].dtype;
+            return true;
+        }
+    return false;
+}
 
-    for (size_t i = 0; i < SL_COUNTOF(map); i++)
-        if (map[i].from == t) {
-            *out = map[i].to;
+bool sl_gguf_type_of(enum sl_gguf_type *out, enum sl_dtype t)
+{
+    for (size_t i = 0; i < SL_COUNTOF(usable); i++)
+        if (usable[i].dtype == t) {
+            *out = usable[i].gguf;
             return true;
         }
     return false;
@@ -149,6 +159,16 @@ static int read_str(struct reader *r, const unsigned char **p, size_t *len)
     return 0;
 }
 
+/* What a terminal would obey: C0, DEL and, in UTF-8, C1. */
+static bool has_control(const unsigned char *p, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (p[i] < 0x20 || p[i] == 0x7f ||
+            (p[i] == 0xc2 && i + 1 < len && p[i + 1] < 0xa0))
+            return true;
+    return false;
+}
+
 /* A name, copied with a zero behind it. */
 static int read_name(struct reader *r, const char **out)
 {
@@ -168,6 +188,11 @@ static int read_name(struct reader *r, const char **out)
         return sl_fail(r->err, SL_EFORMAT,
                        "the name of %s %llu is not UTF-8 text; the file is "
                        "damaged, fetch it again",
+                       r->where, (unsigned long long)r->i);
+    if (has_control(p, len))
+        return sl_fail(r->err, SL_EFORMAT,
+                       "the name of %s %llu has control characters in it; the "
+                       "file is damaged or means harm, use another",
                        r->where, (unsigned long long)r->i);
     memcpy(r->names, p, len);
     r->names[len] = 0;
@@ -324,8 +349,7 @@ static int read_type(struct reader *r, struct sl_gguf_ten *t)
     if (!type)
         return sl_fail(r->err, SL_EUNSUP,
                        "the tensor '%.200s' has the type %u, which is not "
-                       "known here; use a file with f32, f16, bf16, q8_0, "
-                       "q6_k, q5_k, q4_k, iq4_xs or q4_0",
+                       "known here; use a file with " SL_GGUF_USABLE,
                        t->name, id);
     t->type = (enum sl_gguf_type)id;
     if (cols % type->block)
@@ -684,6 +708,8 @@ int sl_gguf_f64(double *out, const struct sl_gguf *g, const char *key,
 
         memcpy(&f, &u, sizeof(f));
         v = (double)f;
+        if (f == (float)lo || f == (float)hi)
+            v = f == (float)lo ? lo : hi;
     } else if (kv->kind == SL_GGUF_F64_) {
         uint64_t u = raw(kv->p, 8);
 

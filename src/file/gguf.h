@@ -68,6 +68,11 @@ enum sl_gguf_type {
 #undef X
 };
 
+/* Those that sl_gguf_dtype knows, for people. */
+#define SL_GGUF_USABLE                                                         \
+    "F32, F16, BF16, Q8_0, Q6_K, Q5_K, Q5_1, Q5_0, Q4_K, Q4_1, Q4_0, Q3_K, "   \
+    "Q2_K, IQ4_XS, IQ4_NL or MXFP4"
+
 /* Types of metadata; the numbers are the file's. */
 enum sl_gguf_kind {
     SL_GGUF_U8,
@@ -87,7 +92,7 @@ enum sl_gguf_kind {
 };
 
 struct sl_gguf_kv {
-    const char *key; /* ends with zero */
+    const char *key; /* as a tensor's name */
     enum sl_gguf_kind kind;
     enum sl_gguf_kind of;   /* of the elements of an array */
     uint64_t n;             /* elements; 1 outside of arrays */
@@ -96,7 +101,7 @@ struct sl_gguf_kv {
 };
 
 struct sl_gguf_ten {
-    const char *name; /* UTF-8, ends with zero */
+    const char *name; /* UTF-8 without control characters, ends with zero */
     enum sl_gguf_type type;
     uint32_t n_dim;
     size_t dim[SL_GGUF_MAX_DIM]; /* rows first: the reverse of the file's */
@@ -135,10 +140,14 @@ const char *sl_gguf_type_name(enum sl_gguf_type t);
 /* The element type of the engine; false when it has no such weights. */
 bool sl_gguf_dtype(enum sl_dtype *out, enum sl_gguf_type t);
 
+/* The other way round; false when GGUF has no such type. */
+bool sl_gguf_type_of(enum sl_gguf_type *out, enum sl_dtype t);
+
 /* ---- metadata ----
  *
  * Getters leave *out untouched and return 0 when the key is absent and `need`
- * is false; another kind or range is SL_EFORMAT with key, value and range. */
+ * is false; another kind or range is SL_EFORMAT with key, value and range. The
+ * ends of a range are rounded to f32 for a value of that kind. */
 
 const struct sl_gguf_kv *sl_gguf_find(const struct sl_gguf *g, const char *key);
 

@@ -23,6 +23,7 @@ static void put_key(struct sl_gguf_out *o, const char *key,
                     enum sl_gguf_kind kind)
 {
     put_str(&o->kv, key, strlen(key));
+    sl_buf_add(&o->keys, key, strlen(key) + 1);
     put(&o->kv, (uint64_t)kind, 4);
     o->n_kv++;
 }
@@ -32,12 +33,14 @@ void sl_gguf_out_init(struct sl_gguf_out *o)
     *o = (struct sl_gguf_out){0};
     sl_buf_init(&o->kv, MAX_HEAD);
     sl_buf_init(&o->ten, MAX_HEAD);
+    sl_buf_init(&o->keys, MAX_HEAD);
 }
 
 void sl_gguf_out_deinit(struct sl_gguf_out *o)
 {
     sl_buf_deinit(&o->kv);
     sl_buf_deinit(&o->ten);
+    sl_buf_deinit(&o->keys);
 }
 
 void sl_gguf_out_u32(struct sl_gguf_out *o, const char *key, uint32_t v)
@@ -86,6 +89,24 @@ void sl_gguf_out_arr_str(struct sl_gguf_out *o, const char *s, size_t len)
     put_str(&o->kv, s, len);
 }
 
+void sl_gguf_out_copy(struct sl_gguf_out *o, const struct sl_gguf_kv *kv)
+{
+    put_key(o, kv->key, kv->kind);
+    if (kv->kind == SL_GGUF_ARR) {
+        put(&o->kv, (uint64_t)kv->of, 4);
+        put(&o->kv, kv->n, 8);
+    }
+    sl_buf_add(&o->kv, (const char *)kv->p, kv->len);
+}
+
+bool sl_gguf_out_has(const struct sl_gguf_out *o, const char *key)
+{
+    for (size_t at = 0; at < o->keys.len; at += strlen(o->keys.p + at) + 1)
+        if (!strcmp(o->keys.p + at, key))
+            return true;
+    return false;
+}
+
 size_t sl_gguf_bytes(enum sl_gguf_type type, size_t n)
 {
     static const struct {
@@ -131,6 +152,8 @@ int sl_gguf_out_head(const struct sl_gguf_out *o, struct sl_buf *out,
 {
     int rc = sl_buf_check(&o->kv, "the metadata", err);
 
+    if (!rc)
+        rc = sl_buf_check(&o->keys, "the list of keys", err);
     if (!rc)
         rc = sl_buf_check(&o->ten, "the list of tensors", err);
     if (rc)

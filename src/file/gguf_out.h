@@ -18,6 +18,7 @@
 
 struct sl_gguf_out {
     struct sl_buf kv, ten;
+    struct sl_buf keys; /* of kv, each with a zero behind it */
     uint64_t n_kv, n_ten;
     uint64_t bytes; /* of the data so far */
 };
@@ -36,6 +37,12 @@ void sl_gguf_out_arr(struct sl_gguf_out *o, const char *key,
                      enum sl_gguf_kind of, uint64_t n);
 void sl_gguf_out_arr_i32(struct sl_gguf_out *o, int32_t v);
 void sl_gguf_out_arr_str(struct sl_gguf_out *o, const char *s, size_t len);
+
+/* A pair as another file has it. */
+void sl_gguf_out_copy(struct sl_gguf_out *o, const struct sl_gguf_kv *kv);
+
+/* Was this key written? */
+bool sl_gguf_out_has(const struct sl_gguf_out *o, const char *key);
 
 /* A tensor with dimensions rows first. Returns where its bytes begin in the
  * data. */

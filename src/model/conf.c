@@ -52,9 +52,18 @@ static const char *const model_types[] = {
 /* The first failure sticks to `rc` (rule E6). */
 struct reader {
     const json_t *text, *top; /* text == top in flat files */
+    const struct sl_conf_names *names;
     struct sl_err *err;
     int rc;
 };
+
+/* What a field is called where it comes from. */
+static const char *called(const struct reader *r, const char *key)
+{
+    const char *s = r->names ? r->names->field(key) : NULL;
+
+    return s ? s : key;
+}
 
 /* Where the field is: in the text part unless only the top level has it. */
 static const json_t *home(const struct reader *r, const char *key)
@@ -74,8 +83,13 @@ static const json_t *field(const struct reader *r, const char *key)
 static uint32_t get_u32(struct reader *r, const char *key, uint32_t def,
                         uint32_t lo, uint32_t hi)
 {
-    int64_t v = def;
+    const json_t *f = field(r, key);
+    int64_t v = json_is_integer(f) ? json_integer_value(f) : def;
 
+    if (!r->rc && r->names && f && (v < lo || v > hi))
+        r->rc =
+            sl_fail(r->err, SL_EFORMAT, "%s is %lld and must be from %u to %u",
+                    called(r, key), (long long)v, lo, hi);
     if (!r->rc)
         r->rc = sl_json_i64(&v, home(r, key), key, false, lo, hi, r->err);
     /* Only the default can still be out of a range that depends on others. */
@@ -218,7 +232,7 @@ static void need_step(struct reader *r, const char *key, uint32_t v)
         r->rc = sl_fail(r->err, SL_EUNSUP,
                         "%s is %u and must be a multiple of %d; use another "
                         "checkpoint",
-                        key, v, HEAD_DIM_STEP);
+                        called(r, key), v, HEAD_DIM_STEP);
 }
 
 static void need_multiple(struct reader *r, const char *key, uint32_t v,
@@ -227,7 +241,7 @@ static void need_multiple(struct reader *r, const char *key, uint32_t v,
     if (!r->rc && v % of != 0)
         r->rc = sl_fail(r->err, SL_EFORMAT,
                         "%s is %u and must be a multiple of %s, which is %u",
-                        key, v, of_key, of);
+                        called(r, key), v, called(r, of_key), of);
 }
 
 static double get_f64(struct reader *r, const json_t *first, const char *key,
@@ -306,9 +320,9 @@ static void read_linear(struct reader *r, struct sl_conf *c)
     conv = get_u32(r, "linear_conv_kernel_dim", SL_CONV, 1, UINT32_MAX);
     if (!r->rc && conv != SL_CONV)
         r->rc = sl_fail(r->err, SL_EUNSUP,
-                        "linear_conv_kernel_dim is %u and only %d is "
-                        "implemented; use another checkpoint",
-                        conv, SL_CONV);
+                        "%s is %u and only %d is implemented; use another "
+                        "checkpoint",
+                        called(r, "linear_conv_kernel_dim"), conv, SL_CONV);
     gate = get_str(r, "output_gate_type", "silu");
     if (!r->rc && !strcmp(gate, "sigmoid"))
         c->out_gate = SL_GATE_SIGMOID;
@@ -397,9 +411,9 @@ static void read_mtp(struct reader *r, struct sl_conf *c)
     c->n_mtp = get_u32(r, "mtp_num_hidden_layers", 0, 0, SL_MAX_LAYER);
     if (!r->rc && c->n_mtp > 1) {
         sl_log(SL_LOG_WARN,
-               "event=mtp_off mtp_num_hidden_layers=%u why=\"only one layer "
-               "is implemented\" cost=\"no drafts from the model itself\"",
-               c->n_mtp);
+               "event=mtp_off %s=%u why=\"only one layer is implemented\" "
+               "cost=\"no drafts from the model itself\"",
+               called(r, "mtp_num_hidden_layers"), c->n_mtp);
         c->n_mtp = 0;
     }
 }
@@ -442,9 +456,9 @@ static void read_model(struct reader *r, struct sl_conf *c, bool moe)
     c->max_pos = get_u32(r, "max_position_embeddings", 32768, 1, UINT32_MAX);
     if (!r->rc && c->max_pos > MAX_POS) {
         sl_log(SL_LOG_WARN,
-               "event=context_cut max_position_embeddings=%u used=%d "
-               "why=\"rotations are exact up to there\"",
-               c->max_pos, MAX_POS);
+               "event=context_cut %s=%u used=%d why=\"rotations are exact up "
+               "to there\"",
+               called(r, "max_position_embeddings"), c->max_pos, MAX_POS);
         c->max_pos = MAX_POS;
     }
     if (!r->rc)
@@ -457,10 +471,11 @@ static void read_model(struct reader *r, struct sl_conf *c, bool moe)
                          "tie_word_embeddings", false, r->err);
 }
 
-int sl_conf_parse(struct sl_conf *out, const json_t *config, struct sl_err *err)
+static int parse(struct sl_conf *out, const json_t *config,
+                 const struct sl_conf_names *names, struct sl_err *err)
 {
     const json_t *text = json_object_get(config, "text_config");
-    struct reader r = {.top = config, .err = err};
+    struct reader r = {.top = config, .names = names, .err = err};
     struct sl_conf c = {0};
     bool moe = false;
 
@@ -483,9 +498,14 @@ int sl_conf_parse(struct sl_conf *out, const json_t *config, struct sl_err *err)
     if (!r.rc)
         r.rc = read_eos(&c, field(&r, "eos_token_id"), err);
     if (r.rc)
-        return sl_wrap(err, r.rc, "config.json");
+        return sl_wrap(err, r.rc, "%s", names ? names->config : "config.json");
     *out = c;
     return 0;
+}
+
+int sl_conf_parse(struct sl_conf *out, const json_t *config, struct sl_err *err)
+{
+    return parse(out, config, NULL, err);
 }
 
 /* One JSON file of the folder. */
@@ -499,16 +519,16 @@ static int load_json(json_t **out, const char *dir, const char *name,
 }
 
 int sl_conf_from(struct sl_conf *out, const json_t *config,
-                 const json_t *generation, struct sl_err *err)
+                 const json_t *generation, const struct sl_conf_names *names,
+                 struct sl_err *err)
 {
     struct sl_conf c;
-    int rc = sl_conf_parse(&c, config, err);
+    int rc = parse(&c, config, names, err);
 
     if (!rc && generation)
         rc = sl_wrap(
-            err,
-            read_eos(&c, json_object_get(generation, "eos_token_id"), err),
-            "generation_config.json");
+            err, read_eos(&c, json_object_get(generation, "eos_token_id"), err),
+            "%s", names ? names->generation : "generation_config.json");
     if (!rc)
         *out = c;
     return rc;
@@ -543,7 +563,7 @@ int sl_conf_load(struct sl_conf *out, const char *dir, struct sl_err *err)
     int rc = sl_conf_files(&config, &generation, dir, err);
 
     if (!rc)
-        rc = sl_conf_from(out, config, generation, err);
+        rc = sl_conf_from(out, config, generation, NULL, err);
     json_decref(config);
     json_decref(generation);
     return rc;

@@ -54,10 +54,19 @@ struct sl_conf {
 int sl_conf_parse(struct sl_conf *out, const json_t *config,
                   struct sl_err *err);
 
+/* Where a configuration that did not come from JSON files came from: what its
+ * two texts are called in messages, and what stands behind one of its fields
+ * (or NULL). */
+struct sl_conf_names {
+    const char *config, *generation;
+    const char *(*field)(const char *field);
+};
+
 /* The same with the end tokens of generation_config.json, which win; it may be
- * NULL. */
+ * NULL. names NULL: both are files. */
 int sl_conf_from(struct sl_conf *out, const json_t *config,
-                 const json_t *generation, struct sl_err *err);
+                 const json_t *generation, const struct sl_conf_names *names,
+                 struct sl_err *err);
 
 /* config.json and generation_config.json of a folder; *generation is NULL when
  * there is none. The caller ends both with json_decref. */

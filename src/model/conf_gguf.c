@@ -6,17 +6,17 @@
  * layer is a full one.
  *
  * Sampling: newer files have general.sampling.*; others get what the authors
- * published for the family. A file names one end token; the family's chats end
- * with <|im_end|> and its texts with <|endoftext|>, so both end an answer when
- * the vocabulary has them.
+ * published for the family. A file names one end token, or two; the family's
+ * chats end with <|im_end|> and its texts with <|endoftext|>, so both end an
+ * answer when the vocabulary has them. Files of ours may have a list instead.
  */
 #include "model/conf_gguf.h"
 
-#include "model/conf.h"
+#include "model/blocks.h"
+#include "model/meta_gguf.h"
 
 #define MAX_DIM ((int64_t)UINT32_MAX)
 #define MAX_KEY 128
-#define MAX_TOKENS (1 << 20)
 
 /* What the authors recommend for the family. */
 #define TEMPERATURE 1.0
@@ -27,6 +27,45 @@
  * whole part; this keeps the product above it. */
 #define ROUND 0.25
 
+/* Fields of config.json that are one key, behind the architecture's name. */
+static const struct {
+    const char *field, *key;
+} fields[] = {
+    {"hidden_size", "embedding_length"},
+    {"max_position_embeddings", "context_length"},
+    {"num_attention_heads", "attention.head_count"},
+    {"num_key_value_heads", "attention.head_count_kv"},
+    {"head_dim", "attention.key_length"},
+    {"rms_norm_eps", "attention.layer_norm_rms_epsilon"},
+    {"full_attention_interval", "full_attention_interval"},
+    {"layer_types", "attention.recurrent_layers"},
+    {"linear_num_key_heads", "ssm.group_count"},
+    {"linear_key_head_dim", "ssm.state_size"},
+    {"linear_num_value_heads", "ssm.time_step_rank"},
+    {"linear_conv_kernel_dim", "ssm.conv_kernel"},
+    {"intermediate_size", "feed_forward_length"},
+    {"num_experts", "expert_count"},
+    {"num_experts_per_tok", "expert_used_count"},
+    {"moe_intermediate_size", "expert_feed_forward_length"},
+    {"shared_expert_intermediate_size", "expert_shared_feed_forward_length"},
+    {"mtp_num_hidden_layers", "nextn_predict_layers"},
+    /* and some that are more */
+    {"num_hidden_layers", "block_count less nextn_predict_layers"},
+    {"linear_value_head_dim", "ssm.inner_size by ssm.time_step_rank"},
+    {"vocab_size", "the number of rows of token_embd.weight"},
+};
+
+static const char *key_of_field(const char *field)
+{
+    for (size_t i = 0; i < SL_COUNTOF(fields); i++)
+        if (!strcmp(field, fields[i].field))
+            return fields[i].key;
+    return NULL;
+}
+
+const struct sl_conf_names sl_conf_gguf_names = {"the metadata", "the metadata",
+                                                 key_of_field};
+
 /* The first failure sticks to `rc` (rule E6). */
 struct reader {
     const struct sl_gguf *g;
@@ -34,8 +73,15 @@ struct reader {
     json_t *out;
     char arch[32];
     bool moe;
+    size_t n_row; /* of the embedding */
     int rc;
     struct sl_err *err;
+};
+
+/* The three keys that say which layers are linear ones; each may be absent. */
+struct kinds {
+    int64_t n_layer, step;
+    const struct sl_gguf_kv *list, *heads;
 };
 
 static const char *key_of(const struct reader *r, char out[MAX_KEY],
@@ -69,13 +115,13 @@ static void set(struct reader *r, const char *key, json_t *v)
         r->rc = sl_fail(r->err, SL_ENOMEM, "no memory is left for metadata");
 }
 
-/* One number that must be there, or (need = false) may be. */
-static void copy(struct reader *r, const char *to, const char *key, bool need)
+/* A field that is one number, which must be there, or (need = false) may be. */
+static void copy(struct reader *r, const char *field, bool need)
 {
-    int64_t v = num(r, key, need, -1);
+    int64_t v = num(r, key_of_field(field), need, -1);
 
     if (!r->rc && v >= 0)
-        set(r, to, json_integer(v));
+        set(r, field, json_integer(v));
 }
 
 static void read_arch(struct reader *r)
@@ -90,14 +136,9 @@ static void read_arch(struct reader *r)
     r->moe = !strcmp(r->arch, "qwen35moe");
     if (!r->moe && strcmp(r->arch, "qwen35"))
         r->rc = sl_fail(r->err, SL_EUNSUP,
-                        "general.architecture is '%s' and only 'qwen35' and "
+                        "general.architecture is '%.*s' and only 'qwen35' and "
                         "'qwen35moe' are implemented; use another file",
-                        r->arch);
-    set(r, "architectures",
-        json_pack("[s]",
-                  r->moe ? "Qwen3_5MoeForCausalLM" : "Qwen3_5ForCausalLM"));
-    set(r, "model_type",
-        json_string(r->moe ? "qwen3_5_moe_text" : "qwen3_5_text"));
+                        (int)sl_min(len, 80), s);
 }
 
 /* Rows of the embedding. */
@@ -113,72 +154,121 @@ static void read_vocab(struct reader *r)
                         "the file of a text model");
         return;
     }
-    set(r, "vocab_size",
-        json_integer((json_int_t)sl_ckpt_get(r->c, i)->dim[0]));
+    r->n_row = sl_ckpt_get(r->c, i)->dim[0];
+    set(r, "vocab_size", json_integer((json_int_t)r->n_row));
     set(r, "tie_word_embeddings",
         json_boolean(!sl_ckpt_find(r->c, "output.weight", &i)));
 }
 
-/* Keys and values per layer: one number, or a list with 0 for linear layers. */
-static void read_kv_heads(struct reader *r, json_t *kinds, int64_t n_layer)
+/* A list with an entry for each layer, and perhaps for those that draft. */
+static const struct sl_gguf_kv *per_layer(struct reader *r, const char *key,
+                                          int64_t n_layer)
 {
     const struct sl_gguf_kv *list = NULL;
     char name[MAX_KEY];
-    int64_t heads = 0;
 
-    key_of(r, name, "attention.head_count_kv");
-    if (!sl_gguf_find(r->g, name) ||
-        sl_gguf_find(r->g, name)->kind != SL_GGUF_ARR) {
-        copy(r, "num_key_value_heads", "attention.head_count_kv", true);
+    if (!r->rc)
+        r->rc = sl_gguf_ints(&list, r->g, key_of(r, name, key), true, r->err);
+    if (!r->rc && list->n < (uint64_t)n_layer)
+        r->rc = sl_fail(r->err, SL_EFORMAT,
+                        "the key '%s' has %llu entries and must have one for "
+                        "each of the %lld layers; the file is damaged",
+                        name, (unsigned long long)list->n, (long long)n_layer);
+    return r->rc ? NULL : list;
+}
+
+/* One number, or a list with 0 for linear layers. */
+static void read_kv_heads(struct reader *r, struct kinds *k)
+{
+    const struct sl_gguf_kv *list;
+    char name[MAX_KEY];
+    int64_t heads = 0;
+    bool zero = false;
+
+    list = sl_gguf_find(r->g, key_of(r, name, "attention.head_count_kv"));
+    if (!list || list->kind != SL_GGUF_ARR) {
+        copy(r, "num_key_value_heads", true);
         return;
     }
-    r->rc = sl_gguf_ints(&list, r->g, name, true, r->err);
-    for (uint64_t i = 0; !r->rc && i < list->n && i < (uint64_t)n_layer; i++) {
-        int64_t n = sl_gguf_int(list, i);
+    list = per_layer(r, "attention.head_count_kv", k->n_layer);
+    for (int64_t i = 0; list && !r->rc && i < k->n_layer; i++) {
+        int64_t n = sl_gguf_int(list, (uint64_t)i);
 
-        if (n > 0 && heads > 0 && n != heads)
+        if (n < 0)
+            r->rc = sl_fail(r->err, SL_EFORMAT,
+                            "the key '%s' has %lld for layer %lld and must "
+                            "not be negative; the file is damaged",
+                            name, (long long)n, (long long)i);
+        else if (n > 0 && heads > 0 && n != heads)
             r->rc = sl_fail(r->err, SL_EUNSUP,
                             "%s differs between layers (%lld and %lld); use "
                             "another file",
                             name, (long long)heads, (long long)n);
         heads = n > 0 ? n : heads;
-        json_array_append_new(
-            kinds, json_string(n > 0 ? "full_attention" : "linear_attention"));
+        zero |= n == 0;
     }
+    if (zero)
+        k->heads = list;
     set(r, "num_key_value_heads", json_integer(heads));
 }
 
-/* attention.recurrent_layers: true for linear ones. */
-static void read_recurrent(struct reader *r, json_t *kinds, int64_t n_layer)
+/* What the keys that there are say of a layer: 1 it is a linear one, 0 a full
+ * one, -1 they do not say. The list of them goes first. */
+static int by_list(const struct kinds *k, int64_t i)
 {
-    const struct sl_gguf_kv *list = NULL;
-    char name[MAX_KEY];
+    return k->list ? sl_gguf_int(k->list, (uint64_t)i) != 0 : -1;
+}
 
-    r->rc =
-        sl_gguf_ints(&list, r->g, key_of(r, name, "attention.recurrent_layers"),
-                     true, r->err);
-    json_array_clear(kinds);
-    for (uint64_t i = 0; !r->rc && i < list->n && i < (uint64_t)n_layer; i++)
-        json_array_append_new(kinds, json_string(sl_gguf_int(list, i)
-                                                     ? "linear_attention"
-                                                     : "full_attention"));
+static int by_step(const struct kinds *k, int64_t i)
+{
+    return k->step > 0 ? (i + 1) % k->step != 0 : -1;
+}
+
+static int by_heads(const struct kinds *k, int64_t i)
+{
+    return k->heads ? sl_gguf_int(k->heads, (uint64_t)i) == 0 : -1;
+}
+
+static void set_kind(struct reader *r, json_t *kinds, const struct kinds *k,
+                     int64_t i)
+{
+    int says[] = {by_list(k, i), by_step(k, i), by_heads(k, i)};
+    int kind = -1;
+
+    for (size_t s = 0; s < SL_COUNTOF(says) && !r->rc; s++) {
+        if (says[s] >= 0 && kind >= 0 && says[s] != kind)
+            r->rc = sl_fail(r->err, SL_EFORMAT,
+                            "of attention.recurrent_layers, "
+                            "full_attention_interval and "
+                            "attention.head_count_kv one says that layer %lld "
+                            "is linear attention and one that it is not; use "
+                            "another file",
+                            (long long)i);
+        if (kind < 0)
+            kind = says[s];
+    }
+    json_array_append_new(
+        kinds, json_string(kind ? "linear_attention" : "full_attention"));
 }
 
 static void read_kinds(struct reader *r, int64_t n_layer)
 {
-    json_t *kinds = json_array();
+    struct kinds k = {.n_layer = n_layer};
+    json_t *kinds;
 
-    read_kv_heads(r, kinds, n_layer);
-    if (!r->rc && has(r, "attention.recurrent_layers"))
-        read_recurrent(r, kinds, n_layer);
-    if (!r->rc && has(r, "full_attention_interval")) {
-        copy(r, "full_attention_interval", "full_attention_interval", true);
-        json_array_clear(kinds);
+    read_kv_heads(r, &k);
+    if (has(r, "attention.recurrent_layers"))
+        k.list = per_layer(r, "attention.recurrent_layers", n_layer);
+    if (has(r, "full_attention_interval")) {
+        copy(r, "full_attention_interval", true);
+        k.step = num(r, "full_attention_interval", true, 0);
     }
-    if (json_array_size(kinds) > 0)
-        set(r, "layer_types", kinds);
-    else
-        json_decref(kinds);
+    if (r->rc || (!k.list && !k.heads) || n_layer > SL_MAX_LAYER)
+        return; /* by the interval, or the default of one */
+    kinds = json_array();
+    for (int64_t i = 0; !r->rc && i < n_layer; i++)
+        set_kind(r, kinds, &k, i);
+    set(r, "layer_types", kinds);
 }
 
 static void read_rope(struct reader *r)
@@ -207,13 +297,19 @@ static void read_rope(struct reader *r)
                         "%s is '%.*s' and only 'none' is implemented; use "
                         "another file",
                         name, (int)sl_min(len, 40), type);
+    if (!r->rc && (rot < 2 || rot % 2 || rot > head))
+        r->rc = sl_fail(r->err, SL_EUNSUP,
+                        "%s.rope.dimension_count is %lld and must be an even "
+                        "number from 2 to attention.key_length, which is %lld; "
+                        "use another file",
+                        r->arch, (long long)rot, (long long)head);
     if (r->rc)
         return;
     set(r, "head_dim", json_integer(head));
     set(r, "rope_parameters",
         json_pack("{s:s, s:f, s:f}", "rope_type", "default", "rope_theta",
                   theta, "partial_rotary_factor",
-                  head > 0 ? ((double)rot + ROUND) / (double)head : 0.0));
+                  rot < head ? ((double)rot + ROUND) / (double)head : 1.0));
 }
 
 static void read_linear(struct reader *r)
@@ -221,9 +317,9 @@ static void read_linear(struct reader *r)
     int64_t n_val = num(r, "ssm.time_step_rank", true, 0);
     int64_t inner = num(r, "ssm.inner_size", true, 0);
 
-    copy(r, "linear_num_key_heads", "ssm.group_count", true);
-    copy(r, "linear_key_head_dim", "ssm.state_size", true);
-    copy(r, "linear_conv_kernel_dim", "ssm.conv_kernel", true);
+    copy(r, "linear_num_key_heads", true);
+    copy(r, "linear_key_head_dim", true);
+    copy(r, "linear_conv_kernel_dim", true);
     if (!r->rc && (n_val == 0 || inner % n_val))
         r->rc = sl_fail(r->err, SL_EFORMAT,
                         "%s.ssm.inner_size is %lld and must be a multiple of "
@@ -237,12 +333,12 @@ static void read_linear(struct reader *r)
 
 static void read_mlp(struct reader *r)
 {
-    copy(r, "intermediate_size", "feed_forward_length", !r->moe);
+    copy(r, "intermediate_size", !r->moe);
     if (!r->moe)
         return;
-    copy(r, "num_experts", "expert_count", true);
-    copy(r, "num_experts_per_tok", "expert_used_count", true);
-    copy(r, "moe_intermediate_size", "expert_feed_forward_length", true);
+    copy(r, "num_experts", true);
+    copy(r, "num_experts_per_tok", true);
+    copy(r, "moe_intermediate_size", true);
     set(r, "shared_expert_intermediate_size",
         json_integer(num(r, "expert_shared_feed_forward_length", false, 0)));
 }
@@ -262,18 +358,25 @@ static void read_config(struct reader *r)
                         "nextn_predict_layers, which is %lld",
                         r->arch, (long long)n_block, (long long)n_mtp);
     if (!r->rc)
+        r->rc = sl_blocks_check(r->c, n_block - n_mtp, n_block, r->err);
+    if (!r->rc)
         r->rc = sl_gguf_f64(&eps, r->g,
                             key_of(r, name, "attention.layer_norm_rms_epsilon"),
                             true, 0, 0.1, r->err);
     if (r->rc)
         return;
+    set(r, "architectures",
+        json_pack("[s]",
+                  r->moe ? "Qwen3_5MoeForCausalLM" : "Qwen3_5ForCausalLM"));
+    set(r, "model_type",
+        json_string(r->moe ? "qwen3_5_moe_text" : "qwen3_5_text"));
     set(r, "num_hidden_layers", json_integer(n_block - n_mtp));
     set(r, "mtp_num_hidden_layers", json_integer(n_mtp));
     set(r, "rms_norm_eps", json_real(eps));
     read_vocab(r);
-    copy(r, "hidden_size", "embedding_length", true);
-    copy(r, "max_position_embeddings", "context_length", true);
-    copy(r, "num_attention_heads", "attention.head_count", true);
+    copy(r, "hidden_size", true);
+    copy(r, "max_position_embeddings", true);
+    copy(r, "num_attention_heads", true);
     if (!r->rc)
         read_kinds(r, n_block - n_mtp);
     read_rope(r);
@@ -283,6 +386,18 @@ static void read_config(struct reader *r)
 
 /* ------------------------------------------------- generation_config.json */
 
+/* A default that the file does not have is marked as ours, so that nobody
+ * writes it down as the authors'. */
+static void ours(struct reader *r, const char *field)
+{
+    json_t *list = json_object_get(r->out, SL_CONF_OURS);
+
+    if (!list)
+        set(r, SL_CONF_OURS, list = json_array());
+    json_array_append_new(list, json_string(field));
+}
+
+/* `def` < 0: the file is silent, and so are we. */
 static void sample(struct reader *r, const char *to, const char *key,
                    double def, double hi)
 {
@@ -290,7 +405,49 @@ static void sample(struct reader *r, const char *to, const char *key,
 
     if (!r->rc)
         r->rc = sl_gguf_f64(&v, r->g, key, false, 0, hi, r->err);
-    set(r, to, json_real(v));
+    if (v >= 0)
+        set(r, to, json_real(v));
+    if (v >= 0 && !sl_gguf_find(r->g, key))
+        ours(r, to);
+}
+
+/* Append an id that is a row of the embedding and not there yet; files pad with
+ * others. */
+static void add_end(const struct reader *r, json_t *list, int64_t id)
+{
+    for (size_t i = 0; i < json_array_size(list); i++)
+        if (json_integer_value(json_array_get(list, i)) == id)
+            return;
+    if (id >= 0 && (uint64_t)id < r->n_row)
+        json_array_append_new(list, json_integer(id));
+}
+
+/* The end tokens that the vocabulary has by name. */
+static void add_named(struct reader *r, json_t *list)
+{
+    const struct sl_gguf_kv *tok = NULL;
+    int64_t id[SL_META_N_END];
+    struct sl_cur c;
+
+    for (size_t i = 0; i < SL_META_N_END; i++)
+        id[i] = -1;
+    if (!r->rc)
+        r->rc =
+            sl_gguf_strs(&tok, r->g, "tokenizer.ggml.tokens", false, r->err);
+    if (r->rc || !tok)
+        return;
+    sl_gguf_walk(&c, tok);
+    for (uint64_t k = 0; k < tok->n; k++) {
+        size_t len;
+        const char *s = sl_gguf_next(&c, &len);
+
+        for (size_t i = 0; i < SL_META_N_END; i++)
+            if (s && len == strlen(sl_meta_end[i]) &&
+                !memcmp(s, sl_meta_end[i], len))
+                id[i] = (int64_t)k;
+    }
+    for (size_t i = 0; i < SL_META_N_END; i++)
+        add_end(r, list, id[i]);
 }
 
 /* Ids of the tokens that end an answer. */
@@ -298,43 +455,22 @@ static void read_ends(struct reader *r)
 {
     static const char *const keys[] = {"tokenizer.ggml.eos_token_id",
                                        "tokenizer.ggml.eot_token_id"};
-    static const char *const texts[] = {"<|im_end|>", "<|endoftext|>"};
-    const struct sl_gguf_kv *tok = NULL;
-    int64_t id[SL_COUNTOF(keys) + SL_COUNTOF(texts)];
-    size_t n = SL_COUNTOF(keys);
+    const struct sl_gguf_kv *own = NULL;
     json_t *list = json_array();
-    struct sl_cur c;
 
-    for (size_t i = 0; i < SL_COUNTOF(id); i++)
-        id[i] = -1;
-    for (size_t i = 0; !r->rc && i < n; i++)
-        r->rc =
-            sl_gguf_i64(&id[i], r->g, keys[i], false, 0, MAX_TOKENS, r->err);
     if (!r->rc)
-        r->rc =
-            sl_gguf_strs(&tok, r->g, "tokenizer.ggml.tokens", false, r->err);
-    if (!r->rc && tok)
-        sl_gguf_walk(&c, tok);
-    for (uint64_t k = 0; !r->rc && tok && k < tok->n; k++) {
-        size_t len;
-        const char *s = sl_gguf_next(&c, &len);
+        r->rc = sl_gguf_ints(&own, r->g, SL_META_ENDS, false, r->err);
+    for (uint64_t i = 0; own && i < own->n; i++)
+        add_end(r, list, sl_gguf_int(own, i));
+    for (size_t i = 0; !own && !r->rc && i < SL_COUNTOF(keys); i++) {
+        int64_t id = -1;
 
-        for (size_t i = 0; i < SL_COUNTOF(texts); i++)
-            if (s && len == strlen(texts[i]) && !memcmp(s, texts[i], len))
-                id[n + i] = (int64_t)k;
+        r->rc = sl_gguf_i64(&id, r->g, keys[i], false, -1, UINT32_MAX, r->err);
+        add_end(r, list, id);
     }
-    for (size_t i = 0; i < SL_COUNTOF(id); i++) {
-        bool seen = id[i] < 0;
-
-        for (size_t k = 0; k < i; k++)
-            seen |= id[k] == id[i];
-        if (!seen)
-            json_array_append_new(list, json_integer(id[i]));
-    }
-    if (json_array_size(list) > 0)
-        set(r, "eos_token_id", list);
-    else
-        json_decref(list);
+    if (!own)
+        add_named(r, list);
+    set(r, "eos_token_id", list);
 }
 
 static void read_generation(struct reader *r)
@@ -344,12 +480,14 @@ static void read_generation(struct reader *r)
     read_ends(r);
     sample(r, "temperature", "general.sampling.temp", TEMPERATURE, 2);
     sample(r, "top_p", "general.sampling.top_p", TOP_P, 1);
-    sample(r, "min_p", "general.sampling.min_p", 0, 1);
-    sample(r, "repetition_penalty", "general.sampling.penalty_repeat", 1, 100);
+    sample(r, "min_p", "general.sampling.min_p", -1, 1);
+    sample(r, "repetition_penalty", "general.sampling.penalty_repeat", -1, 100);
     if (!r->rc)
         r->rc = sl_gguf_i64(&k, r->g, "general.sampling.top_k", false, -1,
                             INT32_MAX, r->err);
     set(r, "top_k", json_integer(k));
+    if (!sl_gguf_find(r->g, "general.sampling.top_k"))
+        ours(r, "top_k");
 }
 
 int sl_conf_gguf(json_t **config, json_t **generation, const struct sl_ckpt *c,

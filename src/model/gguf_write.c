@@ -3,7 +3,9 @@
  * Two passes over the model: the first lists the tensors with their names and
  * shapes and so fixes where each begins; the second writes their bytes, eight
  * rows at a time. Names are those of model.md 10.3. The experts of a layer are
- * one tensor per projection.
+ * one tensor per projection. Of the metadata nothing is invented: a default of
+ * ours is not written as the authors' word, and what a GGUF source says besides
+ * is copied.
  */
 #include "model/gguf_write.h"
 
@@ -11,6 +13,7 @@
 #include "base/out.h"
 #include "kern/kern.h"
 #include "kern/quantise.h"
+#include "model/conf_gguf.h"
 #include "model/meta_gguf.h"
 
 #define G SL_GROUP
@@ -45,22 +48,6 @@ struct writer {
 
 /* --- which tensors there are --- */
 
-static bool gguf_type(enum sl_gguf_type *out, enum sl_dtype t)
-{
-    static const enum sl_gguf_type all[] = {
-        SL_GGUF_F32,  SL_GGUF_BF16, SL_GGUF_Q8_0, SL_GGUF_Q6_K,
-        SL_GGUF_Q5_K, SL_GGUF_Q4_K, SL_GGUF_Q4_0,
-    };
-    enum sl_dtype d;
-
-    for (size_t i = 0; i < SL_COUNTOF(all); i++)
-        if (sl_gguf_dtype(&d, all[i]) && d == t) {
-            *out = all[i];
-            return true;
-        }
-    return false;
-}
-
 static void add(struct writer *w, const char *name, enum sl_gguf_type type,
                 uint32_t n_dim, const size_t *dim, struct ten t)
 {
@@ -81,7 +68,8 @@ static void add(struct writer *w, const char *name, enum sl_gguf_type type,
     w->ten[w->n_ten++] = t;
 }
 
-/* n matrices, `stride` bytes apart. */
+/* n matrices, `stride` bytes apart: three dimensions, also of one; stride 0: it
+ * has two. */
 static void mats(struct writer *w, const char *name, const struct sl_mat *m,
                  size_t n, size_t stride)
 {
@@ -91,7 +79,7 @@ static void mats(struct writer *w, const char *name, const struct sl_mat *m,
 
     if (w->rc)
         return;
-    if (!gguf_type(&type, m->type)) {
+    if (!sl_gguf_type_of(&type, m->type)) {
         w->rc = sl_fail(w->err, SL_EUNSUP,
                         "%s%s is %s, which GGUF does not have; convert with "
                         "--dtype q8 or q4",
@@ -99,7 +87,7 @@ static void mats(struct writer *w, const char *name, const struct sl_mat *m,
         return;
     }
     w->room_bytes = sl_max(w->room_bytes, G * row);
-    add(w, name, type, n > 1 ? 3 : 2, n > 1 ? dim : dim + 1,
+    add(w, name, type, stride ? 3 : 2, stride ? dim : dim + 1,
         (struct ten){.mat = m, .n_mat = n, .stride = stride});
 }
 
@@ -237,11 +225,11 @@ static void put_kinds(struct writer *w)
 
 /* The family's sections for three coordinates; a text has one position in all
  * three, so they change nothing. */
-static void put_sections(struct writer *w, const json_t *config)
+static void put_sections(struct writer *w, const struct sl_source *src)
 {
-    const json_t *text = json_object_get(config, "text_config");
+    const json_t *text = json_object_get(src->config, "text_config");
     const json_t *rope =
-        json_object_get(text ? text : config, "rope_parameters");
+        json_object_get(text ? text : src->config, "rope_parameters");
     const json_t *list = json_object_get(rope, "mrope_section");
     int32_t n = (int32_t)w->c->rot_dim / 2, third = n * 11 / 32;
     int32_t part[4] = {third, third, n - 2 * third, 0};
@@ -249,6 +237,8 @@ static void put_sections(struct writer *w, const json_t *config)
 
     snprintf(name, sizeof(name), "%s.rope.dimension_sections",
              w->c->n_expert ? "qwen35moe" : "qwen35");
+    if (src->meta && sl_gguf_find(src->meta, name))
+        return; /* will be copied */
     sl_gguf_out_arr(&w->head, name, SL_GGUF_I32_, 4);
     for (size_t i = 0; i < 4; i++) {
         const json_t *v = json_array_get(list, i);
@@ -291,6 +281,20 @@ static void put_shape(struct writer *w)
     put_u32(w, "expert_shared_feed_forward_length", c->shared_ffn);
 }
 
+/* Did the source not say it? */
+static bool is_ours(const json_t *gen, const char *field)
+{
+    const json_t *v;
+    size_t i;
+
+    json_array_foreach(json_object_get(gen, SL_CONF_OURS), i, v)
+    {
+        if (!strcmp(json_string_value(v) ? json_string_value(v) : "", field))
+            return true;
+    }
+    return false;
+}
+
 /* Sampling that the authors recommend, where they say so. */
 static void put_sampling(struct writer *w, const json_t *gen)
 {
@@ -304,31 +308,38 @@ static void put_sampling(struct writer *w, const json_t *gen)
     for (size_t i = 0; i < SL_COUNTOF(keys); i++) {
         const json_t *v = json_object_get(gen, keys[i][0]);
 
-        if (json_is_number(v))
+        if (json_is_number(v) && !is_ours(gen, keys[i][0]))
             sl_gguf_out_f32(&w->head, keys[i][1], (float)json_number_value(v));
     }
-    if (json_is_integer(k) && json_integer_value(k) >= 0)
+    if (json_is_integer(k) && json_integer_value(k) >= 0 &&
+        !is_ours(gen, "top_k"))
         sl_gguf_out_u32(&w->head, "general.sampling.top_k",
                         (uint32_t)json_integer_value(k));
 }
 
+/* Tokenizer, end tokens, template. A GGUF source says itself, or not, what a
+ * tokenizer leaves out and which ends there are. */
 static int put_text(struct writer *w, const struct sl_source *src)
 {
+    bool say = src->form != SL_SOURCE_GGUF;
     struct sl_tokenizer *t = NULL;
     struct sl_err why = {0};
     int rc = sl_source_tokenizer(&t, src, &why);
 
-    if (rc == SL_ENOTFOUND)
-        return 0;
-    if (rc)
+    if (rc && rc != SL_ENOTFOUND)
         return sl_fail(w->err, (enum sl_code)rc, "%s", why.msg);
-    if (sl_tokenizer_n_ids(t) > w->c->vocab)
+    rc = 0;
+    if (t && sl_tokenizer_n_ids(t) > w->c->vocab)
         rc = sl_fail(w->err, SL_EFORMAT,
                      "the tokenizer has %zu ids and the embedding %u rows",
                      sl_tokenizer_n_ids(t), w->c->vocab);
-    if (!rc)
+    if (!rc && t)
         rc = sl_meta_put_tokenizer(&w->head, t, w->c->vocab, true, w->err);
-    if (!rc)
+    if (!rc && t && say)
+        sl_gguf_out_bool(&w->head, "tokenizer.ggml.add_bos_token", false);
+    if (!rc && say)
+        sl_meta_put_ends(&w->head, t, w->c->eos, w->c->n_eos);
+    if (!rc && t)
         rc = sl_source_put_chat(&w->head, src, w->err);
     sl_tokenizer_close(&t);
     return rc;
@@ -342,13 +353,15 @@ static void put_meta(struct writer *w, const struct sl_source *src)
         w->rc = sl_fail(w->err, SL_EUNSUP,
                         "output_gate_type is sigmoid, which GGUF cannot say");
     sl_gguf_out_str(&w->head, "general.architecture", arch, strlen(arch));
-    sl_gguf_out_str(&w->head, "general.type", "model", 5);
+    if (src->form != SL_SOURCE_GGUF)
+        sl_gguf_out_str(&w->head, "general.type", "model", 5);
     sl_gguf_out_u32(&w->head, "general.quantization_version", QUANT_VERSION);
     put_shape(w);
-    put_sections(w, src->config);
+    put_sections(w, src);
     put_sampling(w, src->generation);
     if (!w->rc)
         w->rc = put_text(w, src);
+    sl_source_put_rest(&w->head, src);
 }
 
 /* --- bytes --- */

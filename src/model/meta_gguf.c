@@ -6,7 +6,7 @@
  *   tokenizer.ggml.token_type  [n] 1 normal, 3 control, 4 user defined, 5
  *                              unused; 2 unknown and 6 byte do not occur
  *   tokenizer.ggml.merges      "a b"
- *   tokenizer.ggml.*_token_id  eos, padding, bos
+ *   tokenizer.ggml.*_token_id  eos, eot (a second end), padding, bos
  *   tokenizer.chat_template    and tokenizer.chat_template.tool_use
  *
  * Converters mark as control what looks like it, so some tokens that are not
@@ -18,6 +18,8 @@
  *   sluice.tokenizer.pattern     another pattern, with pre = "sluice"
  *   sluice.tokenizer.nfc         false when text is not normalised
  *   sluice.tokenizer.normalized  ids that are found in normalised text
+ *   sluice.tokenizer.end_ids     all ids that end an answer, when there are
+ * more or others than eos, eot and what a reader adds
  */
 #include "model/meta_gguf.h"
 
@@ -294,7 +296,8 @@ static int put_token(json_t *conf, const struct sl_gguf *g, const char *name,
     for (int64_t i = 0; i <= id; i++)
         s = sl_gguf_next(&c, &len);
     /* Not text: then no template can mean it. */
-    (void)json_object_set_new(conf, name, json_stringn(s, len));
+    if (!memchr(s, 0, len))
+        (void)json_object_set_new(conf, name, json_stringn(s, len));
     return 0;
 }
 
@@ -309,6 +312,11 @@ static int put_templates(json_t *conf, const char *jinja, size_t n_jinja,
 
     if (rc || !tools || !jinja)
         return rc;
+    if (memchr(jinja, 0, n_jinja) || memchr(tools, 0, len))
+        return sl_fail(err, SL_EFORMAT,
+                       "the chat templates of '%.300s' have zero bytes in "
+                       "them; use another file",
+                       g->path);
     list =
         json_pack("[{s:s, s:s%}, {s:s, s:s%}]", "name", "default", "template",
                   jinja, n_jinja, "name", "tool_use", "template", tools, len);
@@ -420,6 +428,47 @@ static int put_merges(struct sl_gguf_out *o, const struct sl_tokenizer *t,
     return rc;
 }
 
+const char *const sl_meta_end[SL_META_N_END] = {"<|im_end|>", "<|endoftext|>"};
+
+static bool is_among(int32_t id, const int32_t *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (list[i] == id)
+            return true;
+    return false;
+}
+
+void sl_meta_put_ends(struct sl_gguf_out *o, const struct sl_tokenizer *t,
+                      const int32_t *id, size_t n)
+{
+    int32_t known[1 + SL_META_N_END], second = -1;
+    size_t n_known = 1, n_more = 0;
+
+    if (n == 0)
+        return;
+    if (!t || !sl_tokenizer_eos(t, &known[0]))
+        sl_gguf_out_u32(o, KEY "eos_token_id", (uint32_t)(known[0] = id[0]));
+    for (size_t i = 0; t && i < SL_META_N_END; i++)
+        n_known += sl_tokenizer_find(t, sl_meta_end[i], strlen(sl_meta_end[i]),
+                                     &known[n_known]);
+    for (size_t i = 0; i < n; i++) {
+        if (is_among(id[i], known, n_known))
+            continue;
+        n_more += second >= 0 && id[i] != second;
+        second = second < 0 ? id[i] : second;
+    }
+    /* What readers would add by themselves and is no end. */
+    for (size_t i = 0; i < n_known; i++)
+        n_more += !is_among(known[i], id, n);
+    if (second >= 0)
+        sl_gguf_out_u32(o, KEY "eot_token_id", (uint32_t)second);
+    if (n_more == 0)
+        return;
+    sl_gguf_out_arr(o, SL_META_ENDS, SL_GGUF_I32_, n);
+    for (size_t i = 0; i < n; i++)
+        sl_gguf_out_arr_i32(o, id[i]);
+}
+
 static void put_ids(struct sl_gguf_out *o, const struct sl_tokenizer *t)
 {
     int32_t id;
@@ -430,7 +479,6 @@ static void put_ids(struct sl_gguf_out *o, const struct sl_tokenizer *t)
         sl_gguf_out_u32(o, KEY "padding_token_id", (uint32_t)id);
     if (sl_tokenizer_bos(t, &id))
         sl_gguf_out_u32(o, KEY "bos_token_id", (uint32_t)id);
-    sl_gguf_out_bool(o, KEY "add_bos_token", false);
 }
 
 int sl_meta_put_tokenizer(struct sl_gguf_out *o, const struct sl_tokenizer *t,

@@ -9,6 +9,12 @@
 #include "file/gguf_out.h"
 #include "text/tokenize.h"
 
+/* Tokens that end an answer wherever the vocabulary has them; and the key with
+ * the ids of all that do, where files have more than their own keys can say. */
+#define SL_META_N_END 2
+extern const char *const sl_meta_end[SL_META_N_END];
+#define SL_META_ENDS "sluice.tokenizer.end_ids"
+
 /* The tokenizer that tokenizer.json of the same model makes. SL_ENOTFOUND when
  * there are no tokens, SL_EUNSUP for another model or pre-tokenizer, by name.
  * The caller closes *out. */
@@ -27,5 +33,9 @@ int sl_meta_chat(const char **jinja, size_t *n_jinja, char **conf,
  * understand. */
 int sl_meta_put_tokenizer(struct sl_gguf_out *o, const struct sl_tokenizer *t,
                           size_t n_ids, bool strict, struct sl_err *err);
+
+/* Append the ends of an answer, behind a tokenizer's own; t may be NULL. */
+void sl_meta_put_ends(struct sl_gguf_out *o, const struct sl_tokenizer *t,
+                      const int32_t *id, size_t n);
 
 #endif

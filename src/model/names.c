@@ -20,7 +20,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/num.h"
+#include "model/blocks.h"
 
 #define EMBED "embed_tokens.weight"
 #define MAX_PREFIX 200
@@ -396,23 +396,10 @@ static bool is_vision(const char *name)
     return starts_with(name, "visual.") || strstr(name, ".visual.");
 }
 
-/* The number of the layer in "blk.N.": beyond the layers of the model there
- * are those that draft. */
-static bool is_gguf_mtp(const struct walk *w, const char *name)
-{
-    const char *dot = strchr(name + sl_min(4, strlen(name)), '.');
-    int64_t n;
-
-    return starts_with(name, "blk.") && dot &&
-           !sl_num_i64(&n, name + 4, (size_t)(dot - name - 4), 0, INT32_MAX,
-                       "a layer", NULL) &&
-           n >= w->c->n_layer;
-}
-
 static bool is_mtp(const struct walk *w, const char *name)
 {
     if (w->gguf)
-        return is_gguf_mtp(w, name);
+        return sl_block_of(name) >= (int64_t)w->c->n_layer;
     return starts_with(name, "mtp.") ||
            (starts_with(name, w->top) &&
             starts_with(name + strlen(w->top), "mtp."));
@@ -565,8 +552,8 @@ static void walk_model(struct walk *w)
 /* GGUF may leave it out: then it is that of the model. */
 static void mtp_norm(struct walk *w, const float **out)
 {
-    w->in_mtp = !w->gguf ||
-                sl_plan_has(w->p, name_of(w, w->layer, "norm.weight"));
+    w->in_mtp =
+        !w->gguf || sl_plan_has(w->p, name_of(w, w->layer, "norm.weight"));
     norm(w, out, w->in_mtp ? w->layer : "", "norm.weight", w->c->hidden);
     w->in_mtp = true;
 }
@@ -611,19 +598,25 @@ static void walk_mtp(struct walk *w)
     w->in_mtp = true;
     walk_mtp_head(w, &p->w->mtp);
     w->in_mtp = false;
-    if (p->missing.n == before.missing.n && p->wrong.n == before.wrong.n) {
+    if (p->missing.n == before.missing.n && p->wrong.n == before.wrong.n &&
+        p->unsup.n == before.unsup.n) {
         p->w->has_mtp = true;
         return;
     }
-    sl_log(SL_LOG_WARN,
-           "event=mtp_off missing=%zu misshapen=%zu why=\"the MTP tensors are "
-           "incomplete\" cost=\"no drafts from the model itself\"",
-           p->missing.n - before.missing.n, p->wrong.n - before.wrong.n);
+    if (!sl_plan_is_bad(&before)) /* else the model is refused */
+        sl_log(SL_LOG_WARN,
+               "event=mtp_off missing=%zu misshapen=%zu unsupported=%zu "
+               "why=\"the MTP tensors are incomplete\" cost=\"no drafts from "
+               "the model itself\"",
+               p->missing.n - before.missing.n, p->wrong.n - before.wrong.n,
+               p->unsup.n - before.unsup.n);
     p->n_item = before.n_item;
     p->bytes = before.bytes;
     memcpy(p->class_bytes, before.class_bytes, sizeof(p->class_bytes));
     p->missing = before.missing;
     p->wrong = before.wrong;
+    p->unsup = before.unsup;
+    p->want = before.want;
 }
 
 static void find_extra(struct walk *w)

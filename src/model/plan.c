@@ -98,17 +98,25 @@ static void add_wrong(struct sl_plan *p, size_t i, const size_t *dim,
     list_add(&p->wrong, text);
 }
 
-static void add_wrong_type(struct sl_plan *p, size_t i, const char *want)
+/* Every tensor counts; a type is shown with the first that has it. */
+static void add_unsup(struct sl_plan *p, size_t i, const char *want)
 {
     const struct sl_ten *t = sl_ckpt_get(p->ckpt, i);
-    char text[240];
+    char text[160];
 
     if (p->seen[i] == SL_SEEN_WRONG)
         return;
     p->seen[i] = SL_SEEN_WRONG;
-    snprintf(text, sizeof(text), "%.100s is %s and must be %s", t->name,
-             t->type_name, want);
-    list_add(&p->wrong, text);
+    if (p->unsup.n == 0)
+        p->want = want;
+    snprintf(text, sizeof(text), "%s (", t->type_name);
+    if (memmem(p->unsup.text, p->unsup.len, text, strlen(text))) {
+        p->unsup.n++;
+        p->unsup.n_shown++;
+        return;
+    }
+    snprintf(text, sizeof(text), "%s (%.100s)", t->type_name, t->name);
+    list_add(&p->unsup, text);
 }
 
 /* "3 missing: a, b and 1 more; " */
@@ -126,6 +134,11 @@ static void list_text(char *out, size_t cap, const struct sl_list *l,
              more);
 }
 
+bool sl_plan_is_bad(const struct sl_plan *p)
+{
+    return p->rc || p->missing.n + p->wrong.n + p->extra.n + p->unsup.n > 0;
+}
+
 int sl_plan_check(const struct sl_plan *p, struct sl_err *err)
 {
     char missing[300], wrong[300], extra[300];
@@ -133,8 +146,15 @@ int sl_plan_check(const struct sl_plan *p, struct sl_err *err)
 
     if (p->rc)
         return p->rc;
-    if (p->missing.n + p->wrong.n + p->extra.n == 0)
+    if (!sl_plan_is_bad(p))
         return 0;
+    if (p->unsup.n > 0)
+        return sl_fail(err, SL_EUNSUP,
+                       "types that are not implemented for their tensors "
+                       "(%zu): %.*s%s; use a checkpoint with %s there",
+                       p->unsup.n, (int)p->unsup.len, p->unsup.text,
+                       p->unsup.n > p->unsup.n_shown ? " and more" : "",
+                       p->want);
     list_text(missing, sizeof(missing), &p->missing, "missing");
     list_text(wrong, sizeof(wrong), &p->wrong, "wrong");
     list_text(extra, sizeof(extra), &p->extra, "unknown");
@@ -147,9 +167,22 @@ int sl_plan_check(const struct sl_plan *p, struct sl_err *err)
 
 /* --- items --- */
 
-static bool same_shape(const struct sl_ten *t, const size_t *dim, size_t n)
+/* Readers and writers of GGUF take a first dimension of 1 for none. */
+static bool same_shape(const struct sl_plan *p, const struct sl_ten *t,
+                       const size_t *dim, size_t n)
 {
-    return n > 0 && t->n_dim == n && !memcmp(t->dim, dim, n * sizeof(*dim));
+    size_t i = 0, k = 0;
+
+    if (n == 0)
+        return false;
+    if (sl_ckpt_gguf(p->ckpt)) {
+        while (i + 1 < t->n_dim && t->dim[i] == 1)
+            i++;
+        while (k + 1 < n && dim[k] == 1)
+            k++;
+    }
+    return t->n_dim - i == n - k &&
+           !memcmp(t->dim + i, dim + k, (n - k) * sizeof(*dim));
 }
 
 /* The tensor, if it is there and has the right shape. */
@@ -162,7 +195,8 @@ static bool find(struct sl_plan *p, const struct sl_src *s, size_t *i)
         return false;
     }
     t = sl_ckpt_get(p->ckpt, *i);
-    if (!same_shape(t, s->dim, s->n_dim) && !same_shape(t, s->alt, s->n_alt)) {
+    if (!same_shape(p, t, s->dim, s->n_dim) &&
+        !same_shape(p, t, s->alt, s->n_alt)) {
         add_wrong(p, *i, s->dim, s->n_dim);
         return false;
     }
@@ -198,8 +232,8 @@ static void reserve(struct sl_plan *p, size_t *offset,
     if (!sl_mul_size(&bytes, n, size) || !sl_add_size(&end, at, bytes) ||
         end > SIZE_MAX / 2) {
         p->rc = sl_fail(p->err, SL_EUNSUP,
-                        "the model of config.json does not fit a memory of 64 "
-                        "bits; check its sizes");
+                        "the model does not fit a memory of 64 bits; check "
+                        "the sizes in its metadata");
         return;
     }
     *offset = at;
@@ -245,7 +279,7 @@ static bool find_scale(struct sl_plan *p, const struct sl_src *s,
         return false;
     t = sl_ckpt_get(p->ckpt, it->scale);
     if (t->type != SL_BF16 && t->type != SL_F32) {
-        add_wrong_type(p, it->scale, "BF16 or F32");
+        add_unsup(p, it->scale, "BF16 or F32");
         return false;
     }
     it->mat.scale_type = t->type;
@@ -258,10 +292,8 @@ static bool find_scale(struct sl_plan *p, const struct sl_src *s,
 /* What a matrix may be. */
 static const char *matrix_types(const struct sl_plan *p)
 {
-    return sl_ckpt_gguf(p->ckpt)
-               ? "F32, F16, BF16, Q8_0, Q6_K, Q5_K, Q5_1, Q5_0, Q4_K, Q4_1, "
-                 "Q4_0, Q3_K, Q2_K, IQ4_XS, IQ4_NL or MXFP4"
-               : "F32, BF16, F16 or F8_E4M3 with scales";
+    return sl_ckpt_gguf(p->ckpt) ? SL_GGUF_USABLE
+                                 : "F32, BF16, F16 or F8_E4M3 with scales";
 }
 
 /* Is there a product with such weights? */
@@ -333,7 +365,7 @@ static bool find_mat(struct sl_plan *p, const struct sl_src *s,
         return false;
     t = sl_ckpt_get(p->ckpt, it->tensor);
     if (t->type == SL_N_DTYPE || m->cols % sl_dtype_get(t->type)->block) {
-        add_wrong_type(p, it->tensor, matrix_types(p));
+        add_unsup(p, it->tensor, matrix_types(p));
         return false;
     }
     m->src_type = t->type;
@@ -406,7 +438,7 @@ void sl_plan_vec(struct sl_plan *p, const float **out,
             return;
         t = sl_ckpt_get(p->ckpt, it->tensor);
         if (t->type != SL_F32 && t->type != SL_BF16 && t->type != SL_F16) {
-            add_wrong_type(p, it->tensor, "F32, BF16 or F16");
+            add_unsup(p, it->tensor, "F32, BF16 or F16");
             return;
         }
         v->src_type = t->type;
@@ -439,8 +471,7 @@ void sl_item_place(struct sl_item *it, unsigned char *base)
 
 /* --- a value that is not finite --- */
 
-static void index_text(char *out, size_t cap, const struct sl_ten *t,
-                       size_t i)
+static void index_text(char *out, size_t cap, const struct sl_ten *t, size_t i)
 {
     size_t index[SL_ST_MAX_DIM];
 

@@ -37,8 +37,8 @@ struct sl_list {
 };
 
 struct sl_plan {
-    struct sl_weights *w; /* conf is filled */
-    struct sl_ckpt *ckpt; /* NULL: dummy weights, or packed ones */
+    struct sl_weights *w;           /* conf is filled */
+    struct sl_ckpt *ckpt;           /* NULL: dummy weights, or packed ones */
     const struct sl_packed *packed; /* NULL: not packed; borrowed */
     uint64_t dummy_seed;
     enum sl_dtype_plan types;
@@ -48,6 +48,8 @@ struct sl_plan {
     size_t class_bytes[8];
     uint8_t *seen; /* [tensors of ckpt], enum sl_seen */
     struct sl_list missing, wrong, extra;
+    struct sl_list unsup; /* types that there is no arithmetic for, each once */
+    const char *want;     /* what the first of them must be */
     int rc;
     struct sl_err *err;
 };
@@ -86,7 +88,11 @@ void sl_plan_vec(struct sl_plan *p, const float **out,
 void sl_plan_missing(struct sl_plan *p, const char *name);
 void sl_plan_extra(struct sl_plan *p, const char *name);
 
-/* 0, or one error with all lists. */
+/* Is the model refused, whatever comes? */
+bool sl_plan_is_bad(const struct sl_plan *p);
+
+/* 0, or one error with all lists: SL_EUNSUP when types are the reason, else
+ * SL_EFORMAT. */
 int sl_plan_check(const struct sl_plan *p, struct sl_err *err);
 
 /* Give an item its place; base is aligned to SL_ITEM_ALIGN. */

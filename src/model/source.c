@@ -8,6 +8,7 @@
 
 #define TOKENIZER_CONFIG "tokenizer_config.json"
 #define TEMPLATE "tokenizer.chat_template"
+#define OPTION "--chat-template"
 #define MAX_CHAT ((size_t)64 << 20) /* bytes of a template and its tokens */
 
 #define CONFIG_KEY "sluice.config"
@@ -24,8 +25,15 @@ static int meta_json(json_t **out, const struct sl_gguf *g, const char *key,
     return rc || !text ? rc : sl_json_parse(out, text, len, key, err);
 }
 
+static const char *as_it_is(const char *field)
+{
+    return field;
+}
+
 static int fill_packed(struct sl_source *s, struct sl_err *err)
 {
+    static const struct sl_conf_names packed = {CONFIG_KEY, GENERATION_KEY,
+                                                as_it_is};
     int rc = sl_packed_open(&s->packed, s->path, err);
 
     s->form = SL_SOURCE_PACKED;
@@ -38,11 +46,13 @@ static int fill_packed(struct sl_source *s, struct sl_err *err)
     rc = meta_json(&s->config, s->meta, CONFIG_KEY, true, err);
     if (!rc)
         rc = meta_json(&s->generation, s->meta, GENERATION_KEY, false, err);
-    return rc ? rc : sl_conf_from(&s->conf, s->config, s->generation, err);
+    return rc ? rc
+              : sl_conf_from(&s->conf, s->config, s->generation, &packed, err);
 }
 
 static int fill(struct sl_source *s, struct sl_err *err)
 {
+    const struct sl_conf_names *names = NULL;
     int rc;
 
     if (sl_packed_is(s->path))
@@ -58,6 +68,7 @@ static int fill(struct sl_source *s, struct sl_err *err)
         if (rc)
             return rc;
         s->meta = sl_ckpt_gguf(s->ckpt);
+        names = &sl_conf_gguf_names;
         rc = sl_conf_gguf(&s->config, &s->generation, s->ckpt, err);
         break;
     default:
@@ -66,7 +77,10 @@ static int fill(struct sl_source *s, struct sl_err *err)
                        "checkpoint or a GGUF file",
                        s->path);
     }
-    return rc ? rc : sl_conf_from(&s->conf, s->config, s->generation, err);
+    if (rc)
+        return rc;
+    rc = sl_conf_from(&s->conf, s->config, s->generation, names, err);
+    return names ? sl_wrap(err, rc, "'%.300s'", s->path) : rc;
 }
 
 int sl_source_open(struct sl_source **out, const char *path, struct sl_err *err)
@@ -137,7 +151,7 @@ static int chat_of_folder(struct sl_chat **out, const struct sl_source *s,
         return sl_chat_load(out, s->path, err);
     rc = read_text(&conf, &len, s->path, TOKENIZER_CONFIG, err);
     if (!rc)
-        rc = sl_chat_parse(out, jinja, n_jinja, conf, len, err);
+        rc = sl_chat_parse(out, jinja, n_jinja, conf, len, OPTION, err);
     sl_file_free(conf);
     return rc;
 }
@@ -154,9 +168,10 @@ int sl_source_chat(struct sl_chat **out, const struct sl_source *s,
         return chat_of_folder(out, s, jinja, n_jinja, err);
     rc = sl_meta_chat(&own, &n_own, &conf, s->meta, err);
     if (!rc && jinja)
-        rc = sl_chat_parse(out, jinja, n_jinja, conf, strlen(conf), err);
+        rc =
+            sl_chat_parse(out, jinja, n_jinja, conf, strlen(conf), OPTION, err);
     else if (!rc)
-        rc = sl_chat_parse(out, own, n_own, conf, strlen(conf), err);
+        rc = sl_chat_parse(out, own, n_own, conf, strlen(conf), TEMPLATE, err);
     sl_mem_free(conf);
     return sl_wrap(err, rc, "chat template of '%.300s'", s->path);
 }
@@ -231,6 +246,36 @@ int sl_source_put_chat(struct sl_gguf_out *o, const struct sl_source *s,
     return rc;
 }
 
+/* --- the rest --- */
+
+/* Of one file: its parts, its alignment, how it was quantised, the heads that
+ * it drafts with. Lists about tokens have other lengths elsewhere. */
+static bool of_one_file(const struct sl_gguf_kv *kv)
+{
+    static const char *const begins[] = {
+        "split.",   "quantize.",   "general.alignment", "general.file_type",
+        CONFIG_KEY, GENERATION_KEY};
+    static const char tail[] = ".nextn_predict_layers";
+    size_t n = strlen(kv->key);
+
+    for (size_t i = 0; i < SL_COUNTOF(begins); i++)
+        if (!strncmp(kv->key, begins[i], strlen(begins[i])))
+            return true;
+    return (n > strlen(tail) && !strcmp(kv->key + n - strlen(tail), tail)) ||
+           (kv->kind == SL_GGUF_ARR &&
+            !strncmp(kv->key, "tokenizer.ggml.", strlen("tokenizer.ggml.")));
+}
+
+void sl_source_put_rest(struct sl_gguf_out *o, const struct sl_source *s)
+{
+    for (size_t i = 0; s->meta && i < s->meta->n_kv; i++) {
+        const struct sl_gguf_kv *kv = &s->meta->kv[i];
+
+        if (!of_one_file(kv) && !sl_gguf_out_has(o, kv->key))
+            sl_gguf_out_copy(o, kv);
+    }
+}
+
 /* --- all of it, for packed files --- */
 
 static int put_json(struct sl_gguf_out *o, const char *key, const json_t *j,
@@ -276,6 +321,7 @@ int sl_source_meta(struct sl_buf *out, const struct sl_source *s,
         rc = put_tokenizer(&o, s, err);
     if (!rc)
         rc = sl_source_put_chat(&o, s, err);
+    sl_source_put_rest(&o, s);
     sl_buf_init(out, (size_t)1 << 30);
     if (!rc)
         rc = sl_gguf_out_head(&o, out, err);

@@ -23,8 +23,8 @@ struct sl_source {
     enum sl_source_form form;
     char *path;
     struct sl_ckpt *ckpt; /* a folder's: NULL until the weights are asked for */
-    struct sl_packed *packed; /* NULL unless packed, and once it was loaded */
-    struct sl_gguf *own_meta; /* that of a packed file */
+    struct sl_packed *packed;   /* NULL unless packed, and once it was loaded */
+    struct sl_gguf *own_meta;   /* that of a packed file */
     const struct sl_gguf *meta; /* of ckpt or own_meta; NULL in folders */
     json_t *config;             /* as config.json */
     json_t *generation;         /* as generation_config.json, or NULL */
@@ -53,6 +53,11 @@ int sl_source_chat(struct sl_chat **out, const struct sl_source *s,
  * caller ends *out with sl_buf_deinit. */
 int sl_source_meta(struct sl_buf *out, const struct sl_source *s,
                    struct sl_err *err);
+
+/* Append what a GGUF file says of itself besides (name, licence, ...), or what
+ * a packed file has kept of that; but nothing that `o` has already, nor what is
+ * true of that file alone. */
+void sl_source_put_rest(struct sl_gguf_out *o, const struct sl_source *s);
 
 /* Append the chat templates of the model to a file's metadata; nothing when it
  * has none. */

@@ -26,6 +26,7 @@
 
 #define MARK "CONTINUE_FINAL_MESSAGE_TAG"
 #define MAX_CONF ((size_t)64 << 20) /* bytes of tokenizer_config.json */
+#define JINJA "chat_template.jinja"
 
 struct sl_chat {
     struct sl_template *plain;
@@ -93,17 +94,19 @@ static int open_named(struct sl_chat *c, const json_t *list, struct sl_err *err)
     return rc;
 }
 
-static int no_template(struct sl_err *err)
+static int no_template(const char *what, struct sl_err *err)
 {
+    bool folder = !strcmp(what, JINJA);
+
     return sl_fail(err, SL_ENOTFOUND,
-                   "the model has no chat template: neither "
-                   "chat_template.jinja nor chat_template in "
-                   "tokenizer_config.json; give one with --chat-template, or "
-                   "send plain text");
+                   "the model has no chat template: %s%s%s; give one with "
+                   "--chat-template, or send plain text",
+                   folder ? "neither " : "no ", what,
+                   folder ? " nor chat_template in tokenizer_config.json" : "");
 }
 
 static int open_from_conf(struct sl_chat *c, const json_t *conf,
-                          struct sl_err *err)
+                          const char *what, struct sl_err *err)
 {
     const json_t *t = json_object_get(conf, "chat_template");
     int rc = 0;
@@ -117,12 +120,13 @@ static int open_from_conf(struct sl_chat *c, const json_t *conf,
                        "chat_template in tokenizer_config.json must be a "
                        "string or a list of named templates");
     if (!rc && !c->plain)
-        rc = no_template(err);
+        rc = no_template(what, err);
     return rc;
 }
 
 int sl_chat_parse(struct sl_chat **out, const char *jinja, size_t len,
-                  const char *conf, size_t conf_len, struct sl_err *err)
+                  const char *conf, size_t conf_len, const char *what,
+                  struct sl_err *err)
 {
     struct sl_chat *c = NULL;
     json_t *j = NULL;
@@ -133,10 +137,9 @@ int sl_chat_parse(struct sl_chat **out, const char *jinja, size_t len,
     if (!rc)
         rc = load_tokens(c, j, err);
     if (!rc && jinja)
-        rc =
-            sl_template_open(&c->plain, jinja, len, "chat_template.jinja", err);
+        rc = sl_template_open(&c->plain, jinja, len, what, err);
     else if (!rc)
-        rc = open_from_conf(c, j, err);
+        rc = open_from_conf(c, j, what, err);
     json_decref(j);
     if (rc)
         sl_chat_close(&c);
@@ -161,14 +164,13 @@ int sl_chat_load(struct sl_chat **out, const char *dir, struct sl_err *err)
 {
     char *jinja = NULL, *conf = NULL;
     size_t len = 0, conf_len = 0;
-    int rc = read_if(&jinja, &len, dir, "chat_template.jinja",
-                     SL_TEMPLATE_MAX_SOURCE, err);
+    int rc = read_if(&jinja, &len, dir, JINJA, SL_TEMPLATE_MAX_SOURCE, err);
 
     if (!rc)
         rc = read_if(&conf, &conf_len, dir, "tokenizer_config.json", MAX_CONF,
                      err);
     if (!rc)
-        rc = sl_chat_parse(out, jinja, len, conf, conf_len, err);
+        rc = sl_chat_parse(out, jinja, len, conf, conf_len, JINJA, err);
     if (jinja)
         sl_file_free(jinja);
     if (conf)

@@ -46,10 +46,11 @@ void sl_chat_opts_init(struct sl_chat_opts *o);
  * of them may be NULL. The first wins; the second has the tokens that
  * templates name, and may have the template, or several with names, of which
  * 'default' and 'tool_use' count. SL_ENOTFOUND when neither has one, SL_EFORMAT
- * with line and column for a template that cannot be run. The texts are not
- * needed afterwards. */
+ * with line and column for a template that cannot be run, which `what` names.
+ * The texts are not needed afterwards. */
 int sl_chat_parse(struct sl_chat **out, const char *jinja, size_t len,
-                  const char *conf, size_t conf_len, struct sl_err *err);
+                  const char *conf, size_t conf_len, const char *what,
+                  struct sl_err *err);
 
 /* From a model's folder. */
 int sl_chat_load(struct sl_chat **out, const char *dir, struct sl_err *err);

@@ -8,7 +8,6 @@ import os
 import pathlib
 import re
 import shutil
-import struct
 import sys
 import tempfile
 
@@ -104,113 +103,6 @@ def kept_without_a_name():
         check(r.rc == 0 and answer(f"{d}/x.gguf"), r)
 
 
-def with_type(data, tensor, tid, block, size):
-    """A GGUF file in which one matrix has another type, and random blocks."""
-    at = 24
-    n_ten, n_kv = struct.unpack_from("<QQ", data, 8)
-    fixed = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8,
-             12: 8}
-
-    def text(i):
-        n, = struct.unpack_from("<Q", data, i)
-        return data[i + 8:i + 8 + n], i + 8 + n
-
-    def skip(kind, i):
-        if kind == 8:
-            return text(i)[1]
-        if kind == 9:
-            of, n = struct.unpack_from("<IQ", data, i)
-            i += 12
-            for _ in range(n if of == 8 else 0):
-                i = skip(of, i)
-            return i if of == 8 else i + n * fixed[of]
-        return i + fixed[kind]
-
-    for _ in range(n_kv):
-        _, at = text(at)
-        at = skip(struct.unpack_from("<I", data, at)[0], at + 4)
-    pairs, infos, blobs, off = data[24:at], [], [], 0
-    for _ in range(n_ten):
-        name, at = text(at)
-        nd, = struct.unpack_from("<I", data, at)
-        dims = struct.unpack_from(f"<{nd}Q", data, at + 4)
-        t, o = struct.unpack_from("<IQ", data, at + 4 + 8 * nd)
-        at += 16 + 8 * nd
-        infos.append([name, dims, t, o])
-    start = (at + 31) // 32 * 32
-    ends = sorted(i[3] for i in infos) + [len(data) - start]
-    out = b""
-    for name, dims, t, o in infos:
-        blob = data[start + o:start + ends[ends.index(o) + 1]]
-        if name.decode() == tensor:
-            n = dims[0] * dims[1] // block
-            # Small scales, wherever they are: 0x0c0c is 2.4e-4 as f16, and
-            # 117 or less 2^-11 as an exponent.
-            blob, t = (bytes([12]) * size) * n, tid
-        blob += bytes(-len(blob) % 32)
-        out += (struct.pack("<Q", len(name)) + name +
-                struct.pack(f"<I{len(dims)}QIQ", len(dims), *dims, t, off))
-        blobs.append(blob)
-        off += len(blob)
-    head = data[:24] + pairs + out
-    return head + bytes(-len(head) % 32) + b"".join(blobs)
-
-
-@test
-def types_of_files():
-    with tempfile.TemporaryDirectory() as d:
-        r = Run("convert", DEMO, f"{d}/a.gguf")
-        check(r.rc == 0, r)
-        data = pathlib.Path(d, "a.gguf").read_bytes()
-        for name, tid, block, size, becomes in (
-                ("Q8_0", 8, 32, 34, "q8_0"), ("Q4_K", 12, 256, 144, "q4_k"),
-                ("Q5_K", 13, 256, 176, "q5_k"), ("Q6_K", 14, 256, 210, "q6_k"),
-                ("Q4_0", 2, 32, 18, "q4_0"), ("F16", 1, 1, 2, "fp32"),
-                ("Q5_0", 6, 32, 22, "q5_0"), ("IQ4_NL", 20, 32, 18, "iq4_nl"),
-                ("Q3_K", 11, 256, 110, "q3_k"), ("MXFP4", 39, 32, 17, "mxfp4"),
-                ("Q4_1", 3, 32, 20, "q4_1"), ("Q5_1", 7, 32, 24, "q5_1"),
-                ("Q2_K", 10, 256, 84, "q2_k"),
-                ("IQ4_XS", 23, 256, 136, "iq4_xs"),
-                ("IQ2_S", 22, 256, 82, None)):
-            path = f"{d}/{name}.gguf"
-            pathlib.Path(path).write_bytes(
-                with_type(data, "blk.0.ffn_up.weight", tid, block, size))
-            r = Run("info", path, "--json")
-            if becomes:
-                check(r.rc == 0 and becomes in json.loads(r.out)["types"], r)
-                r = Run("verify", path)
-                check(r.rc == 0, r)
-            else:
-                check(r.refused(5, f"blk.0.ffn_up.weight is {name}",
-                                "IQ4_XS"), r)
-                r = Run("convert", path, f"{d}/x.sluice", "--dtype", "q8")
-                check(r.rc == 5, r)
-            os.unlink(path)
-
-
-@test
-def tensors_of_files():
-    """What a GGUF lacks, has besides, or has in another shape is one error."""
-    with tempfile.TemporaryDirectory() as d:
-        r = Run("convert", DEMO, f"{d}/a.gguf")
-        check(r.rc == 0, r)
-        data = pathlib.Path(d, "a.gguf").read_bytes()
-        name = b"blk.0.ffn_up.weight"
-        dims = struct.pack("<I2Q", 2, 256, 512)
-        check(data.count(name) == 1 and name + dims in data)
-        for change, words in (
-                (name[:-6] + b"xeight" + dims,
-                 ("1 missing: blk.0.ffn_up.weight;",
-                  "1 unknown: blk.0.ffn_up.xeight;")),
-                (name + struct.pack("<I2Q", 2, 512, 256),
-                 ("blk.0.ffn_up.weight is [256, 512] and must be [512, 256]",
-                  "fetch the file again"))):
-            path = f"{d}/b.gguf"
-            pathlib.Path(path).write_bytes(data.replace(name + dims, change))
-            check(Run("run", path, "x").refused(5, *words))
-            check(Run("info", path).refused(5, *words))
-
-
 @test
 def what_quantisation_costs():
     problems = pathlib.Path(DEMO, "eval/wordproblems.jsonl").read_text()
@@ -276,7 +168,7 @@ def a_text_says_which_columns_count():
                   "--calibrate", cal).refused(2, "use q4"))
         check(Run("convert", DEMO, f"{d}/e.sluice", "--report", f"{d}/no")
               .refused(4, "no file with a text"))
-        check(sorted(os.listdir(d))[-1] == "other", os.listdir(d))
+        check("e.sluice" not in os.listdir(d), os.listdir(d))
         check(Run("convert", f"{d}/a.sluice", f"{d}/e.sluice", "--dtype", "q4",
                   "--calibrate", cal).refused(3, "with its source"))
 

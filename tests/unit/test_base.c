@@ -40,6 +40,37 @@ static void err_fail(void **s)
     assert_int_equal(sl_fail(NULL, SL_EBUG, "no one listens"), SL_EBUG);
 }
 
+/* What a terminal would obey or cannot show does not reach it. */
+static void err_is_plain(void **s)
+{
+    static const struct {
+        const char *raw, *want;
+    } t[] = {
+        {"a\nb\tc", "a\\x0ab\\x09c"},
+        {"\x1b[31m\x7f", "\\x1b[31m\\x7f"},
+        {"\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80",
+         "\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80"},
+        {"\xc2\x9b"
+         "m",
+         "\\xc2\\x9bm"},
+        {"\xff\xfe", "\\xff\\xfe"},
+        {"cut \xe2\x82", "cut \\xe2\\x82"},
+        {"\x80", "\\x80"},
+    };
+    struct sl_err e;
+
+    (void)s;
+    for (size_t i = 0; i < SL_COUNTOF(t); i++) {
+        sl_fail(&e, SL_EIO, "%s", t[i].raw);
+        assert_string_equal(e.msg, t[i].want);
+        sl_wrap(&e, SL_EIO, "\r"); /* and only once */
+        assert_memory_equal(e.msg, "\\x0d: ", 6);
+        assert_string_equal(e.msg + 6, t[i].want);
+        sl_fail_errno(&e, 0, "%s", t[i].raw);
+        assert_memory_equal(e.msg, t[i].want, strlen(t[i].want));
+    }
+}
+
 static void err_wrap(void **s)
 {
     struct sl_err e = {0};
@@ -618,6 +649,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(err_fail),
         cmocka_unit_test(err_wrap),
+        cmocka_unit_test(err_is_plain),
         cmocka_unit_test(err_is_cut_not_overrun),
         cmocka_unit_test(err_errno),
         cmocka_unit_test(num_i64),

@@ -32,7 +32,7 @@ static struct sl_chat *open_chat(const char *text)
     struct sl_chat *c = NULL;
     struct sl_err err = {.msg = ""};
 
-    if (sl_chat_parse(&c, text, strlen(text), NULL, 0, &err))
+    if (sl_chat_parse(&c, text, strlen(text), NULL, 0, "text", &err))
         print_error("%s\n", err.msg);
     assert_non_null(c);
     return c;

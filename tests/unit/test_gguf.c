@@ -92,6 +92,79 @@ static void reads_what_was_written(void **state)
     sl_buf_deinit(&b);
 }
 
+/* Version 2 differs in nothing that is read. */
+static void reads_version_2(void **state)
+{
+    struct sl_err err = {0};
+    struct sl_gguf *g = NULL;
+    struct sl_buf b;
+
+    (void)state;
+    make(&b);
+    b.p[4] = 2;
+    assert_int_equal(sl_gguf_parse(&g, b.p, b.len, "x.gguf", &err), 0);
+    assert_int_equal(g->version, 2);
+    assert_int_equal(g->n_kv, 6);
+    assert_int_equal(g->n_ten, 2);
+    sl_gguf_close(&g);
+    sl_buf_deinit(&b);
+}
+
+/* The two names of a type. */
+static void types_both_ways(void **state)
+{
+    size_t n = 0;
+
+    (void)state;
+    for (int t = 0; t < 64; t++) {
+        enum sl_gguf_type back;
+        enum sl_dtype d;
+
+        if (!sl_gguf_dtype(&d, (enum sl_gguf_type)t))
+            continue;
+        n++;
+        assert_true(sl_gguf_type_of(&back, d));
+        assert_int_equal(back, t);
+        assert_non_null(
+            strstr(SL_GGUF_USABLE, sl_gguf_type_name((enum sl_gguf_type)t)));
+    }
+    assert_int_equal(n, 16);
+}
+
+/* A pair goes through as it is, and is known to be there. */
+static void copies_pairs(void **state)
+{
+    struct sl_gguf *g = NULL, *h = NULL;
+    struct sl_gguf_out o;
+    struct sl_buf a, b;
+
+    (void)state;
+    make(&a);
+    assert_int_equal(sl_gguf_parse(&g, a.p, a.len, "x", NULL), 0);
+    sl_gguf_out_init(&o);
+    for (size_t i = 0; i < g->n_kv; i++) {
+        assert_false(sl_gguf_out_has(&o, g->kv[i].key));
+        sl_gguf_out_copy(&o, &g->kv[i]);
+        assert_true(sl_gguf_out_has(&o, g->kv[i].key));
+    }
+    sl_buf_init(&b, 1 << 20);
+    assert_int_equal(sl_gguf_out_head(&o, &b, NULL), 0);
+    assert_int_equal(sl_gguf_parse(&h, b.p, b.len, "y", NULL), 0);
+    assert_int_equal(h->n_kv, g->n_kv);
+    for (size_t i = 0; i < g->n_kv; i++) {
+        assert_string_equal(h->kv[i].key, g->kv[i].key);
+        assert_int_equal(h->kv[i].kind, g->kv[i].kind);
+        assert_int_equal(h->kv[i].of, g->kv[i].of);
+        assert_int_equal(h->kv[i].len, g->kv[i].len);
+        assert_memory_equal(h->kv[i].p, g->kv[i].p, g->kv[i].len);
+    }
+    sl_gguf_close(&h);
+    sl_gguf_close(&g);
+    sl_gguf_out_deinit(&o);
+    sl_buf_deinit(&a);
+    sl_buf_deinit(&b);
+}
+
 static void getters_refuse(void **state)
 {
     const struct sl_gguf_kv *kv = NULL;
@@ -151,7 +224,16 @@ static const struct damage {
     {"tensors, some", "", 8, 8, 500000, "is said to have 500000 tensors"},
     {"keys", "", 16, 8, UINT64_MAX,
      "is said to have 18446744073709551615 keys"},
-    {"fewer tensors than keys say", "", 16, 8, 7, ""},
+    {"fewer keys than the header says", "", 16, 8, 7,
+     "a string of tensor 0 is said to have"},
+    {"a key with a new line in it", "general.architecture", 3, 1, '\n',
+     "name of key 0 has control characters"},
+    {"a key with an escape in it", "general.architecture", 3, 1, 0x1b,
+     "control characters"},
+    {"a key with C1 in it", "general.architecture", 3, 2, 0x9bc2,
+     "control characters"},
+    {"a name with DEL in it", "one", 1, 1, 0x7f,
+     "name of tensor 0 has control characters"},
     {"a huge key", "general.architecture", (size_t)-8, 8, 1ull << 60,
      "is said to have 1152921504606846976 bytes"},
     {"a key without bytes", "general.architecture", (size_t)-8, 8, 0,
@@ -369,6 +451,9 @@ static void sets(void **state)
     write_part(dir, file[2], 2, 3, 3, "c");
     write_part(dir, file[0], 0, 3, 4, "b");
     refuse_set(path[1], SL_EFORMAT, "says that there are 4 tensors");
+    write_part(dir, "n-00001-of-00002.gguf", 0, 3, 3, "b");
+    refuse_set(scratch_path(dir, "n-00001-of-00002.gguf"), SL_EFORMAT,
+               "one of 3 parts, and its name says of 2");
     write_part(dir, "n.gguf", 0, 3, 3, "b");
     refuse_set(scratch_path(dir, "n.gguf"), SL_EARG, "give it its name back");
     assert_int_equal(remove(path[1]), 0);
@@ -380,6 +465,9 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_what_was_written),
+        cmocka_unit_test(reads_version_2),
+        cmocka_unit_test(types_both_ways),
+        cmocka_unit_test(copies_pairs),
         cmocka_unit_test(getters_refuse),
         cmocka_unit_test(damage_is_named),
         cmocka_unit_test(alignment),

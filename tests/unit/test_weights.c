@@ -730,16 +730,21 @@ static void test_mlx(void **state)
 
 /* --- what is refused --- */
 
-static void refused(const struct tiny *t, const char *want)
+static void refused_as(const struct tiny *t, int code, const char *want)
 {
     char *dir = write_tiny(t);
     struct sl_weights *w = NULL;
     struct sl_err err = {0};
     int rc = try_open(&w, dir, &err);
 
-    if (rc != SL_EFORMAT || !strstr(err.msg, want) || w)
+    if (rc != code || !strstr(err.msg, want) || w)
         fail_msg("rc %d, '%s' does not say '%s'", rc, err.msg, want);
     scratch_remove(dir);
+}
+
+static void refused(const struct tiny *t, const char *want)
+{
+    refused_as(t, SL_EFORMAT, want);
 }
 
 static void test_lists(void **state)
@@ -764,9 +769,11 @@ static void test_lists(void **state)
     refused(&t, "1 wrong: model.layers.1.mlp.down_proj.weight is [800] and "
                 "must be [40, 20];");
     t.edit = RETYPE;
-    refused(&t, "is I16 and must be F32, BF16, F16 or F8_E4M3");
+    refused_as(&t, SL_EUNSUP,
+               "(1): I16 (model.layers.1.mlp.down_proj.weight); use a "
+               "checkpoint with F32, BF16, F16 or F8_E4M3");
     t.edit_name = "dt_bias";
-    refused(&t, "is I16 and must be F32, BF16 or F16");
+    refused_as(&t, SL_EUNSUP, "a checkpoint with F32, BF16 or F16");
     t.edit = KEEP;
     t.add = "model.layers.2.input_layernorm.weight";
     refused(&t, "1 unknown: model.layers.2.input_layernorm.weight;");
