@@ -102,8 +102,8 @@ struct sl_bench_speculation {
     struct sl_bench_way way[SL_BENCH_WAYS];
     struct sl_bench_rule rule[SL_BENCH_RULES];
     uint32_t n_way, n_rule;
-    /* argmax of E / T of the measured tables and acceptances: with whom, how
-     * deep, and its rate; and the rate of auto, both without what is beside. */
+    /* argmax of E / T of the measured tables and acceptances, by the plain
+     * rounds as they were: with whom, how deep, and its rate; and the rate of auto, both without what is beside. */
     const char *best;
     uint32_t best_depth;
     double ceiling, reached;

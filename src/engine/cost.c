@@ -6,14 +6,14 @@
  * context, each by the share that it has in the step: a step that is all rows says nothing
  * about context. They move by a part of the error, small enough that one
  * disturbed step does little, and large enough that a machine that became
- * slower is believed after some tens of steps.
+ * slower is believed after some tens of steps. The first times of a size count
+ * for more: they correct a figure that was measured in a hurry.
  */
-#include "engine/cost.h"
+#include "engine/pace.h"
 
 #define GAIN 0.1 /* part of the error; chosen, not measured */
-#define SHARED 0.5 /* of a correction goes to all sizes: what is not run now would
-                      seem faster than what is, on a machine that became slower
-                      for all of them. Chosen. */
+#define FIRST 16 /* times of a size that correct what was measured at the start,
+                    and say nothing about the machine. Chosen. */
 #define OUTLIER 2  /* a step that took so many times as long tells no more */
 #define MIN_PART 0.02 /* so that a rate near zero can grow again */
 #define DEEP 256 /* tokens a row looks back at before context can be told from
@@ -120,12 +120,6 @@ double sl_cost_predict(const struct sl_cost *c, uint32_t n_row,
     return rows_s(c, n_row) + c->context_s * (double)n_context;
 }
 
-void sl_cost_scale(struct sl_cost *c, double factor)
-{
-    for (int i = 0; i < SL_COST_BUCKETS; i++)
-        c->step_s[i] *= factor;
-}
-
 /* Part of the error of a step that took s seconds instead of `want`. */
 static double error_of(double s, double want)
 {
@@ -135,46 +129,56 @@ static double error_of(double s, double want)
     return ratio < 1.0 / OUTLIER ? 1.0 / OUTLIER - 1 : ratio - 1;
 }
 
-/* Move what is predicted for n_row rows by part e: each of the two buckets as much
- * as it has a share in it. */
-static void correct(struct sl_cost *c, uint32_t n_row, double e)
+/* A bucket was seen, and moved by part e. */
+static void move(struct sl_cost *c, int i, double e)
+{
+    bool is_first = c->n_seen[i] < FIRST;
+
+    c->step_s[i] *= 1 + e;
+    c->n_seen[i] += is_first;
+    c->at[i] = c->pace ? c->pace->now + 1 : 0;
+    if (c->pace)
+        sl_pace_saw(c->pace, c, (uint32_t)i, is_first ? 1 : 1 + e);
+}
+
+/* A step of n_row rows took s instead of what was predicted: each of the two
+ * buckets moves as much as it has a share in it. */
+static void correct(struct sl_cost *c, uint32_t n_row, double s, double weight)
 {
     struct span p = span_of(c, n_row);
     double lo = 1 - p.share, norm = lo * lo + p.share * p.share;
+    double gain = 1.0 / (c->n_seen[p.lo] + 2);
+    double e = error_of(s, rows_s(c, n_row)) * weight / norm;
 
-    c->step_s[p.lo] *= 1 + e * lo / norm;
-    if (p.hi >= 0)
-        c->step_s[p.hi] *= 1 + e * p.share / norm;
+    e *= gain > GAIN ? gain : GAIN;
+    move(c, p.lo, e * lo);
+    if (p.hi >= 0 && p.share > 0)
+        move(c, p.hi, e * p.share);
 }
 
-double sl_cost_learn(struct sl_cost *c, uint32_t n_row, uint64_t n_context,
+void sl_cost_learn(struct sl_cost *c, uint32_t n_row, uint64_t n_context,
                    double s)
 {
     int i = (int)bucket(n_row);
-    double context = c->context_s * (double)n_context, rate, part, all = 1;
+    double context = c->context_s * (double)n_context, rate, part;
 
     if (n_row == 0 || s <= 0)
-        return 1;
+        return;
     if (c->step_s[i] <= 0) {
         c->step_s[i] = first_s(c, i, n_row, s > context ? s - context : s);
-        return 1;
+        move(c, i, 0);
+        return;
     }
     part = context / (context + rows_s(c, n_row));
-    if (s > context) {
-        double e = GAIN * (1 - part) * error_of(s - context, rows_s(c, n_row));
-
-        all = 1 + SHARED * e;
-        correct(c, n_row, (1 - SHARED) * e);
-        sl_cost_scale(c, all);
-    }
+    if (s > context)
+        correct(c, n_row, s - context, 1 - part);
     if (n_context / n_row < DEEP)
-        return all;
+        return;
     rate = (s - rows_s(c, n_row)) / (double)n_context;
     rate = rate > 0 ? rate : 0;
     part = part > MIN_PART ? part : MIN_PART;
     c->context_s += c->context_s > 0 ? GAIN * part * (rate - c->context_s)
                                      : rate;
-    return all;
 }
 
 uint32_t sl_cost_rows(const struct sl_cost *c, double limit_s, uint64_t depth,

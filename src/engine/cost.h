@@ -3,7 +3,8 @@
  * The time of a step depends on its rows, and on how much context its rows look
  * back at. The table keeps one estimate for each of 1 to 16 rows, which drafting
  * has to tell apart, and per power of two beyond, corrected after every step;
- * and one rate for context. What was never measured is
+ * and one rate for context. Each size stands for itself; what says something
+ * about the machine is told to the others (pace.h). What was never measured is
  * predicted from what was, on the safe side: a step of twice the rows takes at
  * most twice the time.
  *
@@ -17,8 +18,14 @@
 #define SL_COST_EXACT 16   /* rows up to which each has an estimate */
 #define SL_COST_BUCKETS 35 /* then 32, 64, ... 2^23 rows */
 
+struct sl_pace;
+
 struct sl_cost {
     double step_s[SL_COST_BUCKETS]; /* without context; 0: unknown */
+    uint32_t n_seen[SL_COST_BUCKETS];
+    uint64_t at[SL_COST_BUCKETS]; /* seen last, in the time of the pace */
+    struct sl_pace *pace;         /* borrowed; NULL: no other tables */
+    uint32_t kind0;               /* of the pace */
     double context_s; /* per row and token that it looks back at; 0: unknown */
 };
 
@@ -27,13 +34,9 @@ struct sl_cost {
 double sl_cost_predict(const struct sl_cost *c, uint32_t n_row,
                        uint64_t n_context);
 
-/* Such a step took s seconds. Returns the factor by which the whole table moved
- * (see cost.c). */
-double sl_cost_learn(struct sl_cost *c, uint32_t n_row, uint64_t n_context,
+/* Such a step took s seconds. */
+void sl_cost_learn(struct sl_cost *c, uint32_t n_row, uint64_t n_context,
                    double s);
-
-/* The machine became slower or faster by this factor. */
-void sl_cost_scale(struct sl_cost *c, double factor);
 
 /* The most rows, at least 1 and at most max_row, that fit into `limit_s` when
  * each looks back at `depth` tokens; max_row when nothing was measured yet. */

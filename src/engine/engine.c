@@ -814,6 +814,10 @@ static int load(struct sl_engine *e, const char *path, struct sl_err *err)
     if (!rc && e->drafts)
         sl_engine_calibrate(e);
     e->calibrate_s = sl_clock_s(t0, sl_clock_ns());
+    sl_pace_add(&e->pace, &e->cost);
+    sl_pace_add(&e->pace, &e->verify);
+    for (int by = SL_BY_MTP; by < SL_N_BY; by++)
+        sl_pace_add(&e->pace, &e->spec.pass[by]);
     return rc;
 }
 

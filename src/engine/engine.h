@@ -9,6 +9,7 @@
 #define SL_ENGINE_ENGINE_H
 
 #include "base/thread.h"
+#include "engine/pace.h"
 #include "engine/record.h"
 #include "engine/shape.h"
 #include "engine/spec_log.h"
@@ -83,6 +84,7 @@ struct sl_engine {
     struct sl_cost cost;
     struct sl_cost verify; /* of steps that draw behind every row: a prompt's
                               rows take less, and say nothing about drafts */
+    struct sl_pace pace;   /* of both, and the drafters' passes */
     double score_s; /* of a prompt's row whose logits are wanted; 0: unknown */
     uint64_t n_step;
     struct sl_engine_stats now; /* as the engine thread counts */

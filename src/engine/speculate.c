@@ -31,7 +31,9 @@
  * includes the rows that they had not seen. So being off costs that share and no
  * more, with one user or with many, whatever a probe costs. A probe that was
  * right earns the token it gave, and the next one comes soon. There is none where
- * even drafts that are always right would not pay.
+ * even drafts that are always right would not pay. A kind of drafts of which
+ * little was seen yet is paid like this, too, however good it is hoped to be: or
+ * the first short answer would lose what finding out costs.
  *
  * A block comes with how sure its drafter is of each token. That is held against
  * how often such tokens were right (eight bins), and the running product says
@@ -47,7 +49,8 @@
 #define GAIN_ALL 0.005  /* the same for all sequences together. Chosen. */
 #define GAIN_SHOWN 0.1  /* of the time that a missed row takes. Chosen. */
 #define PRIOR 4         /* rounds that what was seen of others counts for */
-#define FIRST_RIGHT 0.6 /* before anything is known: worth a try */
+#define PROVEN 16       /* drafts that were judged: then they may be believed, and
+                           until then they are paid from the credit. Chosen. */
 #define FADE 0.97       /* from one depth to the next, unseen. Chosen. */
 #define LEAN 16         /* tries after which a depth stands for itself. Chosen. */
 #define AGE 64          /* rounds. Chosen. */
@@ -55,6 +58,7 @@
 #define KEEP_GAIN 1.03  /* to change the drafter */
 #define PROBE_SHARE 0.007 /* of all time: below the noise. Chosen. */
 #define MOST_CREDIT 4     /* steps: what can be lost at once. Chosen. */
+#define FIRST_CREDIT 0.4  /* steps: one try in the first short answer. Chosen. */
 #define SPREAD 32 /* rounds that pay for showing a drafter what it missed, where
                      so many are left. Chosen. */
 #define COULD_AGE 16      /* decisions */
@@ -74,10 +78,17 @@ static double chance_at(const struct sl_odds *o, uint32_t k, double before)
                   : (n * o->right[k] + (LEAN - n) * FADE * before) / LEAN;
 }
 
-static void odds_init(struct sl_odds *o)
+/* What is hoped for before anything is known: as published for heads and block
+ * drafters of this family; of copied text it is a guess. */
+static void odds_init(struct sl_odds *o, enum sl_odds_of of)
 {
+    static const double first[SL_N_ODDS] = {[SL_ODDS_SHORT] = 0.4,
+                                            [SL_ODDS_LONG] = 0.7,
+                                            [SL_ODDS_MTP] = 0.8,
+                                            [SL_ODDS_FLASH] = 0.8};
+
     for (int i = 0; i < SL_MAX_DRAFT; i++)
-        o->right[i] = FIRST_RIGHT;
+        o->right[i] = first[of];
 }
 
 bool sl_speculate_is_told(const struct sl_speculate *s)
@@ -89,7 +100,7 @@ void sl_speculate_init(struct sl_speculate *s, uint32_t fixed, double ratio)
 {
     *s = (struct sl_speculate){.fixed = fixed, .min_ratio = ratio};
     for (int i = 0; i < SL_N_ODDS; i++)
-        odds_init(&s->odds[i]);
+        odds_init(&s->odds[i], (enum sl_odds_of)i);
     for (int i = 0; i < SL_SURE_BINS; i++)
         s->sure.right[i] = (i + 0.5) / SL_SURE_BINS;
 }
@@ -222,6 +233,33 @@ static bool could_pay(struct batch *b)
     return any;
 }
 
+/* What a round of one draft takes longer than one without. */
+static double try_s(const struct batch *b, enum sl_by by)
+{
+    return step_s(b, 1) - step_s(b, 0) + sl_speculate_passes_s(b->s, by, 1, 1);
+}
+
+static bool is_proven(const struct sl_speculate *s, enum sl_odds_of of)
+{
+    return s->odds[of].n_seen[0] >= PROVEN;
+}
+
+/* Pay for a round of one draft of a sequence from the credit, if there is enough;
+ * the pass is charged as it comes. */
+static bool pay(const struct batch *b, struct sl_bid *bid, enum sl_by by)
+{
+    struct sl_speculate *s = b->s;
+
+    if (s->credit_s < try_s(b, by))
+        return false;
+    s->last_probe[by] = s->n_plan;
+    s->credit_s -= step_s(b, 1) - step_s(b, 0);
+    bid->guess->probing = true;
+    bid->by = by;
+    bid->depth = 1;
+    return true;
+}
+
 /* Who drafts for one sequence, if anybody does. */
 static void choose(struct batch *b, struct sl_bid *bid)
 {
@@ -229,9 +267,11 @@ static void choose(struct batch *b, struct sl_bid *bid)
 
     for (enum sl_by by = SL_BY_NONE + 1; by < SL_N_BY; by++) {
         const struct sl_odds *o = &bid->guess->odds[bid->odds[by]];
-        double rate =
-            best_rate(b, by, o, bid->most[by], missed_s(b, bid, by));
+        double rate;
 
+        if (!is_proven(b->s, bid->odds[by]) && b->s->credit_s < try_s(b, by))
+            continue;
+        rate = best_rate(b, by, o, bid->most[by], missed_s(b, bid, by));
         if (by == bid->guess->by)
             rate *= KEEP_GAIN;
         if (rate > best) {
@@ -333,6 +373,25 @@ static void deal(struct sl_bid *bid, uint32_t n, uint32_t total)
         deepen(&bid[likeliest(bid, n)]);
 }
 
+/* What is not proven is a try of one draft, or nothing. Returns how many drafts
+ * are left of those that are believed. */
+static uint32_t pay_unproven(const struct batch *b, struct sl_bid *bid)
+{
+    uint32_t total = 0;
+
+    for (uint32_t i = 0; i < b->n; i++) {
+        if (bid[i].depth == 0)
+            continue;
+        if (is_proven(b->s, bid[i].odds[bid[i].by])) {
+            total += bid[i].depth;
+        } else if (!pay(b, &bid[i], bid[i].by)) {
+            bid[i].by = SL_BY_NONE;
+            bid[i].depth = 0;
+        }
+    }
+    return total;
+}
+
 /* Let one sequence that does not draft try the drafter that was not tried for
  * the longest, when there is credit for it. */
 static void probe(const struct batch *b, struct sl_bid *bid)
@@ -340,7 +399,6 @@ static void probe(const struct batch *b, struct sl_bid *bid)
     struct sl_speculate *s = b->s;
     uint32_t at = s->next_probe % b->n;
     enum sl_by who = SL_BY_NONE;
-    double cost_s;
 
     if (bid[at].depth > 0) {
         s->next_probe++;
@@ -350,16 +408,8 @@ static void probe(const struct batch *b, struct sl_bid *bid)
         if (s->could[by] && bid[at].most[by] > 0 &&
             (who == SL_BY_NONE || s->last_probe[by] < s->last_probe[who]))
             who = by;
-    cost_s = step_s(b, 1) - step_s(b, 0);
-    s->next_probe += who == SL_BY_NONE;
-    if (who == SL_BY_NONE || s->credit_s < cost_s + sl_speculate_passes_s(s, who, 1, 1))
-        return;
-    s->next_probe++;
-    s->last_probe[who] = s->n_plan;
-    s->credit_s -= cost_s; /* the pass is charged as it comes */
-    bid[at].guess->probing = true;
-    bid[at].by = who;
-    bid[at].depth = 1;
+    if (who == SL_BY_NONE || pay(b, &bid[at], who))
+        s->next_probe++;
 }
 
 /* The depth that was asked for, with so many users. */
@@ -420,7 +470,8 @@ void sl_speculate_plan(struct sl_speculate *s, const struct sl_crowd *crowd,
 
     if (n == 0)
         return;
-    s->n_plan++;
+    if (s->n_plan++ == 0)
+        s->credit_s = FIRST_CREDIT * step_s(&b, 0);
     for (uint32_t i = 0; i < n; i++) {
         bid[i].guess->probing = false;
         bid[i].by = SL_BY_NONE;
@@ -437,6 +488,7 @@ void sl_speculate_plan(struct sl_speculate *s, const struct sl_crowd *crowd,
             choose(&b, &bid[i]);
         total = best_total(&b, bid, max_draft);
         deal(bid, n, total);
+        total = pay_unproven(&b, bid);
         if (total < max_draft)
             probe(&b, bid);
     }

@@ -511,19 +511,13 @@ static void guard(struct sl_engine *e, const struct sl_step *s,
                                n_seq);
 }
 
-/* A step took so long. What slows one kind of step slows the others, and the
- * passes of drafters, which may not have run for a while. */
+/* A step took so long. */
 static void learn(struct sl_engine *e, const struct sl_step *st,
                   uint64_t context, double s)
 {
-    double all = sl_cost_learn(&e->cost, st->n_row, context, s);
-
+    sl_cost_learn(&e->cost, st->n_row, context, s);
     if (st->n_logit == st->n_row)
-        (void)sl_cost_learn(&e->verify, st->n_row, context, s);
-    else
-        sl_cost_scale(&e->verify, all);
-    for (int by = 0; by < SL_N_BY; by++)
-        sl_cost_scale(&e->spec.pass[by], all);
+        sl_cost_learn(&e->verify, st->n_row, context, s);
 }
 
 /* Let the drafters work behind a step that took so long. Draws are left out:

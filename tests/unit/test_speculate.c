@@ -9,10 +9,86 @@
 
 #include "base/num.h"
 #include "engine/ngram.h"
+#include "engine/pace.h"
 #include "engine/record.h"
 #include "engine/schedule.h"
 #include "engine/speculate.h"
 #include "../help/rig.h"
+
+/* ------------------------------------------------------------------- times
+ *
+ * A clock of our own: steps of one and of four rows, and passes, whose times
+ * change together or apart. */
+struct works {
+    struct sl_pace pace;
+    struct sl_cost step, pass;
+};
+
+static void works_init(struct works *w)
+{
+    sl_pace_add(&w->pace, &w->step);
+    sl_pace_add(&w->pace, &w->pass);
+    for (uint32_t n = 1; n <= 8; n++)
+        sl_cost_learn(&w->step, n, 0, 1 + 0.25 * n);
+    sl_cost_learn(&w->pass, 1, 0, 0.25);
+    for (int i = 0; i < 100; i++) {
+        sl_cost_learn(&w->step, 1, 0, 1.25);
+        sl_cost_learn(&w->step, 4, 0, 2);
+        sl_cost_learn(&w->pass, 1, 0, 0.25);
+    }
+}
+
+/* 300 rounds of four rows and passes, and what a row is then said to take. */
+static double after(struct works *w, double four, double pass)
+{
+    for (int i = 0; i < 300; i++) {
+        sl_cost_learn(&w->step, 4, 0, four * (i % 2 ? 1.02 : 0.98));
+        for (int k = 0; k < 3; k++)
+            sl_cost_learn(&w->pass, 1, 0, pass);
+    }
+    return sl_cost_predict(&w->step, 1, 0);
+}
+
+static bool is_within(double x, double want, double part)
+{
+    return x > want * (1 - part) && x < want * (1 + part);
+}
+
+/* What one size of a step takes says nothing about the others; what all take
+ * that run says it about those that do not. */
+static void test_sizes_stand_for_themselves(void **state)
+{
+    struct works a = {.pace = {.n_table = 0}}, b = a, c = a;
+
+    (void)state;
+    works_init(&a);
+    assert_true(is_within(after(&a, 1.5, 0.25), 1.25, 0.04));
+    assert_true(is_within(sl_cost_predict(&a.step, 4, 0), 1.5, 0.04));
+    assert_true(is_within(after(&a, 2.5, 0.2), 1.25, 0.04));
+    works_init(&b);
+    assert_true(is_within(after(&b, 3, 0.375), 1.875, 0.06));
+    assert_true(is_within(after(&b, 2, 0.25), 1.25, 0.06));
+    works_init(&c);
+    for (int i = 0; i < 300; i++)
+        sl_cost_learn(&c.step, 1, 0, 1.875);
+    assert_true(is_within(sl_cost_predict(&c.step, 4, 0), 3, 0.04));
+    assert_true(is_within(sl_cost_predict(&c.pass, 1, 0), 0.375, 0.04));
+}
+
+/* A figure of the start that was off is mended soon, and moves no other. */
+static void test_first_figures(void **state)
+{
+    struct works w = {.pace = {.n_table = 0}};
+
+    (void)state;
+    sl_pace_add(&w.pace, &w.step);
+    sl_cost_learn(&w.step, 1, 0, 1);
+    sl_cost_learn(&w.step, 2, 0, 1.9);
+    for (int i = 0; i < 12; i++)
+        sl_cost_learn(&w.step, 2, 0, 1.2);
+    assert_true(is_within(sl_cost_predict(&w.step, 2, 0), 1.2, 0.08));
+    assert_true(is_within(sl_cost_predict(&w.step, 1, 0), 1, 0.001));
+}
 
 /* A machine: a step of n rows takes fixed + row * n, a pass of the draft head
  * pass_s. A text: each draft is right with chance p. */
@@ -142,6 +218,29 @@ static void test_hard_text_costs_little(void **state)
     assert_true(rate(m, DECIDE, 512) > 0.98 * rate(m, 0, 512));
 }
 
+/* Nor does the first short answer, whatever comes of its drafts: trying costs a
+ * share of the time that was spent. */
+static void test_short_answers_lose_nothing(void **state)
+{
+    static const double p[] = {0, 0.2, 0.4, 0.6};
+    static const uint32_t n[] = {32, 64, 128};
+    static const struct sim machine[] = {
+        {.fixed = 0.64, .row = 0.36, .pass = 0.22, .n_seq = 1},
+        {.fixed = 0.9, .row = 0.1, .pass = 0.15, .n_seq = 1}};
+
+    (void)state;
+    for (size_t i = 0; i < SL_COUNTOF(p) * SL_COUNTOF(machine); i++)
+        for (size_t k = 0; k < SL_COUNTOF(n); k++) {
+            struct sim m = machine[i / SL_COUNTOF(p)];
+            double got;
+
+            m.p = p[i % SL_COUNTOF(p)];
+            got = rate(m, DECIDE, n[k]) / rate(m, 0, n[k]);
+            if (got < 0.98)
+                fail_msg("%u tokens, %g right: %.4f of plain", n[k], m.p, got);
+        }
+}
+
 /* With many users, and passes that cost much because the drafter has to be shown
  * what it missed, finding out costs no more than its share of the time. */
 static void test_probes_have_a_budget(void **state)
@@ -196,6 +295,7 @@ static void test_never_loses(void **state)
  * while they are few, and each step costs something besides. */
 struct house {
     struct sim m;
+    struct sl_pace pace;
     struct sl_cost any;    /* the table of all steps, m.step of those that draw */
     uint32_t read[CROWD];  /* of the prompt */
     uint32_t wrote[CROWD]; /* of the answer */
@@ -229,6 +329,9 @@ static void house_init(struct house *h)
     for (uint32_t n = 1; n <= CROWD; n *= 2)
         sl_cost_learn(&h->m.s.pass[SL_BY_MTP], n, 0, 0.3 + 0.06 * n);
     h->any = h->m.step;
+    sl_pace_add(&h->pace, &h->any);
+    sl_pace_add(&h->pace, &h->m.step);
+    sl_pace_add(&h->pace, &h->m.s.pass[SL_BY_MTP]);
     for (uint32_t i = 0; i < CROWD; i++)
         sl_guess_init(&h->m.guess[i], &h->m.s);
 }
@@ -332,7 +435,7 @@ static double house_runs(double p, double noise, bool drafts, uint32_t want)
     house_init(&h);
     for (uint64_t turn = 0; h.n_done < want; turn++) {
         uint32_t rows[CROWD], sum, draws, asked = 0, tokens = 0;
-        double s, all, passes;
+        double s, passes;
 
         sum = house_rows(&h, rows, turn);
         for (uint32_t i = 0; i < CROWD; i++) {
@@ -344,11 +447,9 @@ static double house_runs(double p, double noise, bool drafts, uint32_t want)
         for (uint32_t i = 0; i < CROWD; i++)
             tokens += h.wrote[i];
         s = noisy(&h.m, house_s(sum, draws), noise);
-        all = sl_cost_learn(&h.any, sum, 0, s);
+        sl_cost_learn(&h.any, sum, 0, s);
         if (draws == sum)
-            (void)sl_cost_learn(&h.m.step, sum, 0, s);
-        else
-            sl_cost_scale(&h.m.step, all);
+            sl_cost_learn(&h.m.step, sum, 0, s);
         passes = house_draft(&h, rows, drafts);
         sl_speculate_earn(&h.m.s, s, passes);
         if (draws == sum)
@@ -638,8 +739,11 @@ static void test_ngram_continues_a_loop(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sizes_stand_for_themselves),
+        cmocka_unit_test(test_first_figures),
         cmocka_unit_test(test_near_the_best),
         cmocka_unit_test(test_hard_text_costs_little),
+        cmocka_unit_test(test_short_answers_lose_nothing),
         cmocka_unit_test(test_probes_have_a_budget),
         cmocka_unit_test(test_never_loses),
         cmocka_unit_test(test_full_house),
