@@ -168,7 +168,8 @@ enum sl_opt_type {
       "followed in the text before, a block drafter, or none.")                \
     X(DRAFT_MODEL, TEXT, SL_OPT_V_ENGINE | SL_VERB_BENCH, "draft-model", "", "DIR", 0, 0, "",  \
       "A block drafter (DFlash) made for this model; without it drafter/ in "  \
-      "the model's folder is used when it is there.")                          \
+      "the model's folder is used when it is there. Of bench speculate with "  \
+      "--shape and --drafter dflash it is one of random weights.")             \
     X(DRAFT_DTYPE, CHOICE, SL_OPT_V_ENGINE | SL_VERB_BENCH, "draft-dtype", "", \
       "auto|stored|q8|q4", 0, 0, "auto",                                       \
       "Type of the drafters' weights and of their copy of the output head; "   \

@@ -91,9 +91,9 @@ static void way_text(struct sl_buf *b, const struct sl_bench_way *w)
 
     if (w->depth > 0)
         snprintf(depth, sizeof(depth), "%u", w->depth);
-    sl_buf_fmt(b, "%-7s %5s %8.2f %8.3f %9.1f %8.3f %10.2f %6.1f  ", w->drafter,
+    sl_buf_fmt(b, "%-7s %5s %8.2f %8.3f %9.1f %8.3f %10.2f %5.2f %5.2f %6.1f  ", w->drafter,
                depth, w->tokens, 1e3 / w->tok_s, w->tok_s, w->speedup,
-               w->break_even, 100 * w->beside);
+               w->break_even, w->step, w->pass, 100 * w->beside);
     for (uint32_t i = 0; i < w->n_accept; i++)
         sl_buf_fmt(b, " %.2f", w->accept[i]);
     sl_buf_byte(b, '\n');
@@ -105,11 +105,13 @@ static json_t *way_json(const struct sl_bench_way *w)
 
     for (uint32_t i = 0; i < w->n_accept; i++)
         json_array_append_new(at, json_real(w->accept[i]));
-    return json_pack("{s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:o}", "drafter",
+    return json_pack("{s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o}",
+                     "drafter",
                      w->drafter, "depth", (int)w->depth, "tokens_per_round",
                      w->tokens, "ms_per_token", 1e3 / w->tok_s, "tokens_per_s",
                      w->tok_s, "speedup", w->speedup, "break_even",
-                     w->break_even, "beside", w->beside, "accept_by_position",
+                     w->break_even, "step", w->step, "pass", w->pass, "beside",
+                     w->beside, "accept_by_position",
                      at);
 }
 
@@ -137,7 +139,7 @@ static void head_text(struct sl_buf *b, const char *what,
                    "right with chance %.2f; the drafters' work is real\n",
                    o->synthetic);
     sl_buf_str(b, "drafter depth tokens/r ms/token  tokens/s speed-up "
-                  "break-even beside%  kept by place\n");
+                  "break-even  step  pass beside%  kept by place\n");
 }
 
 static int report(const struct sl_opts *o, const char *what,

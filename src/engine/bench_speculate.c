@@ -245,6 +245,12 @@ static void tell_way(struct sl_bench_way *out, const struct bench *b,
         .tokens = (double)w->record.n_tok / (double)w->record.n_round,
         .break_even = w->record.round_s / (double)w->record.n_round /
                       (plain->record.round_s / (double)plain->record.n_round),
+        .step = w->depth ? sl_cost_predict(&b->e->verify, w->depth + 1, 0) /
+                               sl_cost_predict(&b->e->verify, 1, 0)
+                         : 0,
+        .pass = w->depth ? sl_speculate_passes_s(&w->spec, w->by, 1, 1) /
+                               sl_cost_predict(&b->e->verify, 1, 0)
+                         : 0,
         .beside = 1 - w->record.round_s / w->decode_s,
         .n_accept = 0};
     while (out->n_accept < SL_MAX_DRAFT && w->record.seen[out->n_accept] > 0) {

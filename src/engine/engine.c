@@ -548,7 +548,8 @@ static enum sl_dtype draft_type(const struct sl_engine *e)
     return SL_N_DTYPE;
 }
 
-/* The block drafter: the one that was named, or the folder drafter/ in that of
+/* The block drafter: the one that was named; a random one for a shape, when it is
+ * asked for; or the folder drafter/ in that of
  * the model; `inside` says which. */
 static int open_flash(struct sl_engine *e, const char *path,
                       char inside[PATH_CAP], struct sl_err *err)
@@ -561,9 +562,14 @@ static int open_flash(struct sl_engine *e, const char *path,
     const char *dir = inside;
     int rc = 0;
 
+    inside[0] = 0;
     if (e->opts.draft_model) {
         if (snprintf(inside, PATH_CAP, "%s", e->opts.draft_model) >= PATH_CAP)
             rc = sl_fail(err, SL_EARG, "--draft-model is too long a path");
+    } else if (e->shape) {
+        if (e->opts.drafter != SL_DRAFTER_DFLASH)
+            return 0;
+        dir = NULL;
     } else {
         rc = sl_path_join(inside, PATH_CAP, path, DRAFTER, err);
         if (!rc && sl_file_kind(dir) != SL_FILE_DIR) {

@@ -85,7 +85,8 @@ static struct sl_src src_of(struct walk *w, const char *layer, const char *name,
 {
     snprintf(w->name, sizeof(w->name), "%s%s%s", w->prefix, layer, name);
     return (struct sl_src){
-        .name = w->name, .n_dim = n_dim, .dim = {d0, d1, d2}};
+        .name = w->name, .n_dim = n_dim, .dim = {d0, d1, d2},
+        .dummy_lo = 0.9f, .dummy_hi = 1.1f};
 }
 
 static void mat(struct walk *w, struct sl_mat *out, const char *layer,
@@ -183,11 +184,11 @@ static int load(struct sl_flash *f, const char *dir, enum sl_dtype want,
 {
     struct sl_weights *shape = NULL; /* what a plan asks of the model: nothing */
     struct sl_plan p = {.types = plan_of(want)};
-    struct sl_load_opts lo = {.pool = pool};
+    struct sl_load_opts lo = {.pool = pool, .dummy = !dir};
     int rc = sl_mem_alloc(&shape, 1, sizeof(*shape), "the drafter", err);
 
     p.w = shape;
-    if (!rc)
+    if (!rc && dir)
         rc = sl_ckpt_open(&p.ckpt, dir, err);
     if (!rc)
         rc = walk(f, &p, err);
@@ -294,7 +295,10 @@ int sl_flash_open(struct sl_flash **out, const char *dir,
         return rc;
     f->target = target;
     f->max_logit = opts->max_logit;
-    rc = sl_flash_conf_load(&f->c, dir, &target->conf, err);
+    if (dir)
+        rc = sl_flash_conf_load(&f->c, dir, &target->conf, err);
+    else
+        sl_flash_conf_dummy(&f->c, &target->conf);
     if (!rc)
         rc = load(f, dir, want, pool, err);
     if (!rc)
@@ -310,7 +314,7 @@ int sl_flash_open(struct sl_flash **out, const char *dir,
         sl_flash_close(&f);
     else
         *out = f;
-    return sl_wrap(err, rc, "the drafter '%.300s'", dir);
+    return sl_wrap(err, rc, "the drafter '%.300s'", dir ? dir : "(random)");
 }
 
 void sl_flash_close(struct sl_flash **pf)

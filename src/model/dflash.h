@@ -16,7 +16,8 @@
 
 struct sl_flash;
 
-/* `dir` has config.json and safetensors, whose matrices become `want`: SL_Q8_0,
+/* With `dir` NULL weights are random, of the shape of the published drafter.
+ * Otherwise `dir` has config.json and safetensors, whose matrices become `want`: SL_Q8_0,
  * SL_Q4_0, or SL_N_DTYPE for what they are. The target's weights and the pool are
  * borrowed until close. max_seq sequences draft at once, max_row rows are shown
  * at once, and max_logit is the model's. */

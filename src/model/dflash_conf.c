@@ -195,3 +195,32 @@ int sl_flash_conf_load(struct sl_flash_conf *out, const char *dir,
     json_decref(j);
     return sl_wrap(err, r.rc, "reading '%s'", path);
 }
+
+void sl_flash_conf_dummy(struct sl_flash_conf *out,
+                         const struct sl_conf *target)
+{
+    *out = (struct sl_flash_conf){.hidden = target->hidden,
+                                  .ffn = target->ffn ? target->ffn
+                                                     : 4 * target->hidden,
+                                  .n_layer = 5,
+                                  .n_head = 32,
+                                  .n_kv_head = 8,
+                                  .head_dim = 128,
+                                  .vocab = target->vocab,
+                                  .eps = 1e-6f,
+                                  .theta = 1e7,
+                                  .block = 8,
+                                  .mask_id = (int32_t)target->vocab - 1,
+                                  .n_tap = 5,
+                                  .embed_scale = 1,
+                                  .multiplier = 1,
+                                  .is_v2 = true,
+                                  .group = 16,
+                                  .rank = 256,
+                                  .top_k = 16};
+    /* Evenly from the second layer to the last but two. */
+    for (uint32_t i = 0; i < out->n_tap; i++)
+        out->tap[i] = 1 + i * (target->n_layer - 4) / (out->n_tap - 1);
+    for (uint32_t i = 0; i < out->n_layer; i++)
+        out->window[i] = 2048;
+}

@@ -29,6 +29,11 @@ struct sl_flash_conf {
     uint32_t group, rank, top_k; /* conv_group_size, selector_rank, _top_k */
 };
 
+/* The published drafter of the second generation (model.md 8.1) as it would be
+ * for this target, which has four layers at least. */
+void sl_flash_conf_dummy(struct sl_flash_conf *out,
+                         const struct sl_conf *target);
+
 /* Read and check `dir`/config.json against the target that it is to draft for.
  * SL_EUNSUP for other architectures, SL_EFORMAT for a drafter of another model
  * or values out of range. */

@@ -97,6 +97,8 @@ def speculate():
         at = w["accept_by_position"]
         check(len(at) >= w["depth"] and all(0 <= a <= 1 for a in at), w)
         check(abs(w["ms_per_token"] * w["tokens_per_s"] - 1e3) < 1e-6, w)
+        check((w["step"] > 0) == (w["depth"] > 0), w)
+        check((w["pass"] > 0) == (w["drafter"] in ("mtp", "dflash")), w)
     rules = {(r["drafter"], r["rule"]): r for r in j["rules"]}
     check(len(rules) == 9, j["rules"])
     for d in ("mtp", "ngram", "dflash"):

@@ -244,12 +244,58 @@ static void test_missing_tensors(void **state)
     unlink(BROKEN "/model.safetensors");
 }
 
+/* The drafter of a shape: the dimensions of the published one, and with random
+ * weights in four bits it proposes. */
+static void test_random(void **state)
+{
+    static const uint32_t taps[] = {1, 16, 31, 46, 61};
+    struct sl_model_opts mo = {.max_row = 64, .max_seq = 2, .max_logit = 16};
+    struct sl_conf target = {.hidden = 5120, .ffn = 17408, .n_layer = 64,
+                             .vocab = 248320};
+    struct sl_flash_conf c;
+    struct sl_flash *f = NULL;
+    struct sl_memory *mem = NULL;
+    struct sl_seq *q;
+    struct sl_err err = {0};
+    struct rig_opts ro;
+    struct rig r;
+    int32_t anchor = 1, draft[7];
+    float sure[7];
+
+    (void)state;
+    sl_flash_conf_dummy(&c, &target);
+    assert_true(c.n_tap == 5 && c.block == 8 && c.ffn == 17408);
+    assert_memory_equal(c.tap, taps, sizeof(taps));
+    rig_opts_init(&ro);
+    rig_open(&r, TARGET, NULL, &ro);
+    if (sl_flash_open(&f, NULL, r.w, SL_Q4_0, r.pool, &mo, &err))
+        fail_msg("%s", err.msg);
+    open_memory(&r, f, &mem, f);
+    assert_int_equal(sl_seq_open(&q, mem, NULL), 0);
+    assert_int_equal(sl_seq_reserve(q, 8, NULL), 0);
+    sl_flash_draft(f, r.m,
+                   &(struct sl_flash_blocks){.seq = &q,
+                                             .n_seq = 1,
+                                             .anchor = &anchor,
+                                             .n_vocab = r.w->conf.vocab,
+                                             .draft = draft,
+                                             .sure = sure});
+    for (int i = 0; i < 7; i++)
+        assert_true(draft[i] >= 0 && (uint32_t)draft[i] < r.w->conf.vocab &&
+                    sure[i] > 0 && sure[i] <= 1);
+    sl_seq_close(&q);
+    sl_memory_close(&mem);
+    sl_flash_close(&f);
+    rig_close(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parity),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_missing_tensors),
+        cmocka_unit_test(test_random),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
