@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/term.h"
 #include "cli/kl.h"
 #include "cli/open.h"
 #include "cli/progress.h"
@@ -66,7 +67,8 @@ int sl_cli_kl_row(json_t *rows, struct sl_buf *table,
     sl_progress_end(&p);
     if (rc)
         return rc;
-    json_array_append_new(rows, row(weights, kv, &r));
+    if (json_array_append_new(rows, row(weights, kv, &r)))
+        return sl_fail(err, SL_ENOMEM, "no memory is left for a row");
     line(table, weights, kv, &r);
     return 0;
 }
@@ -91,12 +93,17 @@ static int run(struct sl_eval_kl_opts *k, const struct sl_opts *o,
     for (int i = (int)first; !rc && i <= (int)last; i++) {
         k->weights = (enum sl_weight_plan)i;
         rc = sl_cli_kl_row(rows, &b, k, plan_name[i], err);
+        if (rc || o->value[SL_OPT_JSON].i)
+            continue;
+        /* The next row may take hours, or fail. */
+        rc = sl_buf_check(&b, "the report", err);
+        if (!rc)
+            rc = sl_out_write(b.p, b.len, err);
+        sl_buf_reset(&b);
     }
     if (!rc && o->value[SL_OPT_JSON].i)
         rc = sl_cli_print_json(
             json_pack("{s:s, s:O}", "task", "kl", "rows", rows), err);
-    else if (!rc)
-        return json_decref(rows), sl_cli_print(&b, "the report", err);
     json_decref(rows);
     sl_buf_deinit(&b);
     return rc;
@@ -129,7 +136,7 @@ int sl_cli_eval_kl(const struct sl_opts *o, const char *dir, struct sl_err *err)
     struct sl_engine_opts eo;
     struct sl_eval_kl_opts k = {.model = dir};
     char ref[SL_CLI_PATH], *text = NULL;
-    bool one = sl_opts_has(o, SL_OPT_DTYPE);
+    bool one = sl_opts_has(o, SL_OPT_DTYPE) || sl_eval_is_packed(dir);
     int rc = check_options(o, err);
 
     if (rc)

@@ -65,12 +65,20 @@ static void add_sizes(struct sl_buf *b, const json_t *j)
     const char *key;
     size_t i_type;
 
-    sl_buf_str(b, "weights in memory");
+    const char *plan = json_string_value(json_object_get(j, "dtype_plan"));
+
+    sl_buf_fmt(b, "weights in memory%s%s", plan ? ", packed as " : "",
+               plan ? plan : "");
     json_array_foreach(json_object_get(j, "types"), i_type, v)
     {
         sl_buf_fmt(b, "%s%s", i_type ? ", " : ": ", json_string_value(v));
     }
     sl_buf_str(b, found ? "\n" : " (no weight files here)\n");
+    if (get(j, "fell_back_to_q8_0"))
+        sl_buf_fmt(b,
+                   "  %-20s %lld matrices, whose rows are no multiple of "
+                   "the blocks of %s\n",
+                   "fell back to q8_0", get(j, "fell_back_to_q8_0"), plan);
     json_object_foreach(classes, key, v)
     {
         if (json_integer_value(v))

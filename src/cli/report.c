@@ -8,24 +8,48 @@
 
 #define MAX_REPORT ((size_t)1 << 20)
 
+static bool any_across(const struct sl_eval_loss *loss)
+{
+    for (size_t i = 0; i < SL_EVAL_CLASSES; i++)
+        if (loss->class[i].n_across > 0)
+            return true;
+    return false;
+}
+
 static void classes(json_t *rows, struct sl_buf *b,
                     const struct sl_eval_loss *loss)
 {
-    sl_buf_fmt(b, "weights            elements      bytes  error, of their "
-                  "root mean square\n");
+    bool bfp = any_across(loss);
+
+    if (bfp)
+        sl_buf_str(b, "bfp8 and bfp4 share an exponent among sixteen inputs "
+                      "here and among sixteen outputs\non the boards, which "
+                      "the last column has for the same weights.\n");
+    sl_buf_fmt(b,
+               "weights            elements      bytes  error, of their "
+               "root mean square%s\n",
+               bfp ? "  boards" : "");
     for (size_t i = 0; i < SL_EVAL_CLASSES; i++) {
         const struct sl_eval_class *c = &loss->class[i];
         double e = c->power > 0 ? sqrt(c->error / c->power) : 0;
+        json_t *v;
 
         if (c->n_weight == 0)
             continue;
-        sl_buf_fmt(b, "%-16s %10llu %10llu  %.6f\n", c->name,
+        sl_buf_fmt(b, "%-16s %10llu %10llu  %.6f", c->name,
                    (unsigned long long)c->n_weight,
                    (unsigned long long)c->bytes, e);
-        json_array_append_new(
-            rows, json_pack("{s:s, s:I, s:I, s:f}", "class", c->name,
-                            "elements", (json_int_t)c->n_weight, "bytes",
-                            (json_int_t)c->bytes, "error", e));
+        v = json_pack("{s:s, s:I, s:I, s:f}", "class", c->name, "elements",
+                      (json_int_t)c->n_weight, "bytes", (json_int_t)c->bytes,
+                      "error", e);
+        if (c->n_across == c->n_weight && c->power > 0) {
+            double across = sqrt(c->across / c->power);
+
+            sl_buf_fmt(b, "%32.6f", across);
+            json_object_set_new(v, "error_along_outputs", json_real(across));
+        }
+        sl_buf_str(b, "\n");
+        json_array_append_new(rows, v);
     }
 }
 

@@ -59,7 +59,23 @@ static double pcc(const float *a, const float *b, size_t n)
         aa += x * x;
         bb += y * y;
     }
-    return aa > 0 && bb > 0 ? ab / sqrt(aa * bb) : 1;
+    if (aa > 0 && bb > 0)
+        return ab / sqrt(aa * bb);
+    return aa > 0 || bb > 0 ? 0 : 1; /* one, or both, say nothing */
+}
+
+/* NaN compares as nothing, and so as agreement. */
+static int check_finite(const struct eval *e, const float *z, const char *path,
+                        struct sl_err *err)
+{
+    for (size_t i = 0; i < e->n_vocab; i++)
+        if (!isfinite(z[i]))
+            return sl_fail(err, SL_EFORMAT,
+                           "at position %zu of the text the logit of token "
+                           "%zu of '%.200s' is %g; its weights are damaged or "
+                           "out of range, fetch it again",
+                           e->n, i, path, (double)z[i]);
+    return 0;
 }
 
 /* `next` is the token that follows; -1 at the end of a window. */
@@ -101,9 +117,15 @@ static int window(struct eval *e, const int32_t *tok, uint32_t n,
         rc = sl_forced_step(&e->ref, tok + at, k, &x, err);
         if (!rc)
             rc = sl_forced_step(&e->got, tok + at, k, &y, err);
-        for (uint32_t i = 0; !rc && i < k; i++)
+        for (uint32_t i = 0; !rc && i < k; i++) {
+            rc = check_finite(e, x + i * va, e->o->reference, err);
+            if (!rc)
+                rc = check_finite(e, y + i * vb, e->o->model, err);
+            if (rc)
+                break;
             compare(e, x + i * va, y + i * vb,
                     at + i + 1 < n ? tok[at + i + 1] : -1);
+        }
         if (e->o->progress)
             e->o->progress(e->o->progress_ctx, e->n, e->ids.len);
     }
@@ -172,6 +194,11 @@ static void summarise(struct sl_eval_kl *out, struct eval *e)
                                .nll_reference = e->nll_ref / scored,
                                .weight_bytes = e->got.w->bytes,
                                .reference_bytes = e->ref.w->bytes};
+}
+
+bool sl_eval_is_packed(const char *path)
+{
+    return sl_packed_is(path);
 }
 
 int sl_eval_kl(struct sl_eval_kl *out, const struct sl_eval_kl_opts *o,

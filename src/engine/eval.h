@@ -42,6 +42,9 @@ struct sl_eval_class {
     uint64_t n_weight, bytes; /* bytes are the model's; 0 weights: none */
     double error, power;      /* sums of squares, of the difference and of the
                                  reference: their ratio's root is the error */
+    uint64_t n_across; /* weights in bfp8 or bfp4, and what these would */
+    double across;     /* lose (squares) with the exponent shared along
+                          the outputs, as Tenstorrent's boards do */
 };
 
 struct sl_eval_loss {
@@ -52,7 +55,11 @@ struct sl_eval_loss {
 int sl_eval_loss(struct sl_eval_loss *out, const char *model,
                  const char *reference, uint32_t n_thread, struct sl_err *err);
 
+/* SL_EFORMAT when a logit of either is not finite. */
 int sl_eval_kl(struct sl_eval_kl *out, const struct sl_eval_kl_opts *o,
                struct sl_err *err);
+
+/* Is it a packed file, whose types are what they are? */
+bool sl_eval_is_packed(const char *path);
 
 #endif

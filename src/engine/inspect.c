@@ -85,12 +85,14 @@ static json_t *sizes(const struct sl_weights_size *w)
             kv, sl_dtype_get(kv_types[i])->name,
             number(sl_kv_page_bytes(plane, 1, kv_types[i]) / SL_KV_PAGE));
     return json_pack(
-        "{s:o, s:o, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "parameters",
-        number(w->n_param), "types", types, "mtp", w->has_mtp, "weights_found",
-        w->has_files, "file_bytes", number(w->file_bytes), "weight_bytes",
-        number(w->bytes), "weight_bytes_by_class", classes,
-        "weight_bytes_per_token", number(token_bytes(w)), "kv_bytes_per_token",
-        kv, "state_bytes_per_sequence", number(sl_rec_slot_bytes(&rec)));
+        "{s:o, s:s*, s:o, s:o, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o}",
+        "parameters", number(w->n_param), "dtype_plan", w->plan,
+        "fell_back_to_q8_0", number(w->n_fell), "types", types, "mtp",
+        w->has_mtp, "weights_found", w->has_files, "file_bytes",
+        number(w->file_bytes), "weight_bytes", number(w->bytes),
+        "weight_bytes_by_class", classes, "weight_bytes_per_token",
+        number(token_bytes(w)), "kv_bytes_per_token", kv,
+        "state_bytes_per_sequence", number(sl_rec_slot_bytes(&rec)));
 }
 
 int sl_inspect(char **out, const char *path, struct sl_err *err)

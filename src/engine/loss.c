@@ -2,28 +2,68 @@
  *
  * Matrix by matrix, each a task of its own; the sums of a class are added in
  * the order of the list, so they do not depend on the number of threads.
+ *
+ * Ours share the exponent of sixteen bfp elements along the inputs of a matrix,
+ * so that the integer product applies; the boards share it along the outputs.
+ * What that grouping costs is measured beside it, with the same encoder: bands
+ * of sixteen rows, turned so that the sixteen outputs of one input are
+ * neighbours.
  */
 #include "base/mem.h"
 #include "engine/engine.h"
 #include "engine/eval.h"
+#include "kern/quantise.h"
 
 struct sums {
     double error, power; /* of squares */
+    double across;       /* error of bfp, grouped along the outputs */
 };
+
+#define BAND SL_BFP /* rows that share an exponent then */
 
 struct loss {
     const struct sl_weights *ref, *got;
     struct sl_kern kern;
     struct sums *sum; /* [n_mat] */
-    float *room;      /* [n_thread][2][max_cols] */
-    size_t max_cols;
+    float *room;      /* [n_thread][2][rows][max_cols], rows is 1 or BAND */
+    size_t max_cols, room_rows;
+    unsigned char *block; /* [n_thread][block_bytes] */
+    size_t block_bytes;
 };
+
+static bool is_bfp(enum sl_dtype t)
+{
+    return t == SL_BFP8 || t == SL_BFP4;
+}
+
+/* The error of one band, from row r on; rows that are not there are zeros. */
+static double band_error(const struct loss *l, const struct sl_mat *a,
+                         enum sl_dtype t, size_t r, unsigned worker)
+{
+    size_t size = l->room_rows * l->max_cols, n = BAND * (size_t)a->cols;
+    float *x = l->room + worker * 2 * size, *y = x + size;
+    unsigned char *block = l->block + worker * l->block_bytes;
+    double sum = 0;
+
+    for (size_t k = 0; k < BAND; k++) {
+        if (r + k < a->rows)
+            l->kern.row[a->type](y, a->w, a->scale, r + k, a->cols);
+        for (size_t c = 0; c < a->cols; c++)
+            x[c * BAND + k] = r + k < a->rows ? y[c] : 0;
+    }
+    sl_quantise_row(t, block, x, NULL, n);
+    sl_dequantise_row(t, y, block, n);
+    for (size_t i = 0; i < n; i++)
+        sum += ((double)y[i] - (double)x[i]) * ((double)y[i] - (double)x[i]);
+    return sum;
+}
 
 static void one_matrix(void *ctx, size_t i, unsigned worker)
 {
     struct loss *l = ctx;
     const struct sl_mat *a = l->ref->mat[i].mat, *b = l->got->mat[i].mat;
-    float *x = l->room + worker * 2 * l->max_cols, *y = x + l->max_cols;
+    size_t size = l->room_rows * l->max_cols;
+    float *x = l->room + worker * 2 * size, *y = x + size;
     struct sums s = {0};
 
     for (size_t r = 0; r < a->rows; r++) {
@@ -36,6 +76,8 @@ static void one_matrix(void *ctx, size_t i, unsigned worker)
             s.power += (double)x[c] * (double)x[c];
         }
     }
+    for (size_t r = 0; is_bfp(b->type) && r < a->rows; r += BAND)
+        s.across += band_error(l, a, b->type, r, worker);
     l->sum[i] = s;
 }
 
@@ -50,19 +92,39 @@ static int check(const struct loss *l, struct sl_err *err)
                 : sl_fail(err, SL_EARG, "the two models have other matrices");
 }
 
+static int make_room(struct loss *l, unsigned n_thread, struct sl_err *err)
+{
+    size_t n = l->ref->n_mat;
+    int rc;
+
+    l->room_rows = 1;
+    for (size_t i = 0; i < n; i++) {
+        enum sl_dtype t = l->got->mat[i].mat->type;
+        size_t cols = l->ref->mat[i].mat->cols;
+
+        l->max_cols = sl_max(l->max_cols, cols);
+        if (!is_bfp(t))
+            continue;
+        l->room_rows = BAND;
+        l->block_bytes = sl_max(l->block_bytes, sl_dtype_bytes(t, BAND * cols));
+    }
+    rc = sl_mem_alloc(&l->sum, n, sizeof(*l->sum), "sums", err);
+    if (!rc)
+        rc = sl_mem_alloc(&l->room, 2 * n_thread * l->room_rows * l->max_cols,
+                          sizeof(float), "rows", err);
+    if (!rc)
+        rc = sl_mem_alloc(&l->block, n_thread * l->block_bytes, 1, "rows", err);
+    return rc;
+}
+
 static int measure(struct sl_eval_loss *out, struct loss *l,
                    struct sl_pool *pool, struct sl_err *err)
 {
     size_t n = l->ref->n_mat;
     int rc = check(l, err);
 
-    for (size_t i = 0; i < n; i++)
-        l->max_cols = sl_max(l->max_cols, l->ref->mat[i].mat->cols);
     if (!rc)
-        rc = sl_mem_alloc(&l->sum, n, sizeof(*l->sum), "sums", err);
-    if (!rc)
-        rc = sl_mem_alloc(&l->room, 2 * sl_pool_n_thread(pool) * l->max_cols,
-                          sizeof(float), "two rows", err);
+        rc = make_room(l, sl_pool_n_thread(pool), err);
     if (rc)
         return rc;
     sl_pool_run(pool, one_matrix, l, n);
@@ -75,6 +137,10 @@ static int measure(struct sl_eval_loss *out, struct loss *l,
             sl_dtype_bytes(l->got->mat[i].mat->type, (size_t)m->rows * m->cols);
         c->error += l->sum[i].error;
         c->power += l->sum[i].power;
+        if (is_bfp(l->got->mat[i].mat->type)) {
+            c->across += l->sum[i].across;
+            c->n_across += (uint64_t)m->rows * m->cols;
+        }
     }
     return 0;
 }
@@ -107,6 +173,7 @@ int sl_eval_loss(struct sl_eval_loss *out, const char *model,
         rc = measure(out, &l, pool, err);
     sl_mem_free(l.sum);
     sl_mem_free(l.room);
+    sl_mem_free(l.block);
     sl_weights_close(&ref);
     sl_weights_close(&got);
     sl_pool_close(&pool);

@@ -59,14 +59,27 @@ const char *sl_dtypes_name(uint64_t plan)
     return plan < SL_COUNTOF(plans) ? plans[plan].name : "something else";
 }
 
+static enum sl_dtype meant(uint64_t plan, enum sl_weight_class class, bool tied)
+{
+    return class == SL_W_EMBED && tied ? plans[plan].tied
+                                       : plans[plan].type[class];
+}
+
 enum sl_dtype sl_dtypes_get(enum sl_dtype_plan plan, enum sl_weight_class class,
                             bool tied, size_t cols, enum sl_dtype from)
 {
-    enum sl_dtype t = plans[plan].type[class];
+    enum sl_dtype t = meant((uint64_t)plan, class, tied);
 
-    if (class == SL_W_EMBED && tied)
-        t = plans[plan].tied;
     if (t == KEEP || cols % 32 != 0)
         return from;
     return cols % sl_dtype_get(t)->block == 0 ? t : SL_Q8_0;
+}
+
+bool sl_dtypes_falls_back(uint64_t plan, enum sl_weight_class class, bool tied,
+                          size_t cols)
+{
+    enum sl_dtype t =
+        plan < SL_COUNTOF(plans) ? meant(plan, class, tied) : KEEP;
+
+    return t != KEEP && cols % 32 == 0 && cols % sl_dtype_get(t)->block != 0;
 }

@@ -15,6 +15,10 @@
 enum sl_dtype sl_dtypes_get(enum sl_dtype_plan plan, enum sl_weight_class class,
                             bool tied, size_t cols, enum sl_dtype from);
 
+/* Does a matrix fall back to q8_0 there? Any number is allowed. */
+bool sl_dtypes_falls_back(uint64_t plan, enum sl_weight_class class, bool tied,
+                          size_t cols);
+
 /* "auto", "q8", "q4", "bfp4"; any number is allowed. */
 const char *sl_dtypes_name(uint64_t plan);
 

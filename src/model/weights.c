@@ -427,6 +427,21 @@ static uint32_t all_types(const struct sl_plan *plan)
     return types;
 }
 
+/* Matrices of a packed file whose rows did not fit the type of its plan. */
+static size_t count_fallbacks(const struct sl_plan *plan)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; plan->packed && i < plan->n_item; i++) {
+        const struct sl_item *it = &plan->item[i];
+
+        n += it->out_mat && it->mat.type == SL_Q8_0 &&
+             sl_dtypes_falls_back(plan->packed->plan, it->class,
+                                  plan->w->conf.tied, it->mat.cols);
+    }
+    return n;
+}
+
 /* A folder without any tensors is measured by its config.json alone. */
 static int measure(struct sl_weights *w, struct sl_weights_size *out,
                    struct sl_source *src, struct sl_err *err)
@@ -450,6 +465,8 @@ static int measure(struct sl_weights *w, struct sl_weights_size *out,
             .has_files = plan.ckpt || plan.packed,
             .has_mtp = w->has_mtp,
             .types = all_types(&plan),
+            .plan = plan.packed ? sl_dtypes_name(plan.packed->plan) : NULL,
+            .n_fell = count_fallbacks(&plan),
             .n_param = count_params(&plan),
             .file_bytes = plan.ckpt     ? sl_ckpt_bytes(plan.ckpt)
                           : plan.packed ? plan.packed->data_bytes

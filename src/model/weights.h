@@ -154,6 +154,8 @@ struct sl_weights_size {
     bool has_files;   /* otherwise sizes are those of bf16 weights */
     bool has_mtp;     /* a head for drafts is there, or config.json names one */
     uint32_t types;   /* bit t: a matrix has enum sl_dtype t in memory */
+    const char *plan; /* dtype plan of a packed file; NULL: it has none */
+    size_t n_fell;    /* matrices for which it fell back to q8_0 */
     uint64_t n_param; /* elements of all matrices and vectors */
     uint64_t file_bytes; /* of all tensors, those that are skipped too; or 0 */
     size_t bytes;

@@ -8,11 +8,13 @@ import os
 import pathlib
 import re
 import shutil
+import struct
 import sys
 import tempfile
 
 sys.path.insert(0, os.path.dirname(__file__))
 from e2e import Run, check, done, test  # noqa: E402
+from gguf import Gguf  # noqa: E402
 
 DEMO = "models/demo"
 ASK = ["What is 3 + 4?", "--temp", "0", "-n", "24", "--threads", "2",
@@ -118,7 +120,8 @@ def what_quantisation_costs():
         check(list(rows) == ["auto", "q8", "q4", "bfp4"], rows)
         kl = {k: x["kl_mean"] for k, x in rows.items()}
         # Only the type of K and V differs from the reference.
-        check(0 <= kl["auto"] < 1e-4 < kl["q8"] < kl["q4"] < 0.02, kl)
+        check(0 < kl["auto"] < 1e-4 < kl["q8"] < kl["q4"] < 0.02, kl)
+        check(kl["q8"] < kl["bfp4"] < kl["q4"], kl)  # here it is bfp8 alone
         check(rows["q4"]["weight_bytes"] < rows["q8"]["weight_bytes"] <
               rows["auto"]["weight_bytes"], rows)
         check(all(x["tokens"] == 300 and 0.9 < x["top1"] <= 1 and
@@ -126,8 +129,57 @@ def what_quantisation_costs():
                   for x in rows.values()), rows)
         r = Run(*argv, "--kv-dtype", "fp32", "--dtype", "auto")
         check(json.loads(r.out)["rows"][0]["kl_max"] == 0, r)
+        # A packed file has the types it has.
+        packed = f"{d}/x.sluice"
+        r = Run("convert", DEMO, packed, "--dtype", "q8")
+        check(r.rc == 0, r)
+        argv[3:5] = ["--model", packed]
+        argv.remove("--json")
+        r = Run(*argv)
+        check(r.rc == 0 and r.out.count("\n") == 3 and "auto " in r.out, r)
+        r = Run(*argv, "--dtype", "q4")
+        check(r.refused(3, "packed as q8"), r)
+        # A model that computes no numbers agrees with nothing.
+        bad = Gguf(f"{d}/x.gguf") if Run(
+            "convert", DEMO, f"{d}/x.gguf").rc == 0 else None
+        norm = bad.tensor("output_norm.weight")
+        norm.data = struct.pack("<f", 3e38) * norm.dims[0]
+        bad.save(f"{d}/nan.gguf")
+        for model, other in ((DEMO, f"{d}/nan.gguf"), (f"{d}/nan.gguf", DEMO)):
+            r = Run("eval", "kl", f"{d}/text", "--model", model, "--against",
+                    other, "--max-tokens", "40")
+            check(r.refused(5, "position 0", "nan.gguf' is "), r)
         check(Run("eval", "kl", "--model", DEMO).refused(2, "one file of text"))
         check(Run("eval", "kl", f"{d}/no", "--model", DEMO).refused(4, "no"))
+
+
+@test
+def the_report_has_the_boards_grouping():
+    """bfp: the error with the exponent shared along the inputs, which is ours,
+    and along the outputs, which is the boards'; and info says what fell back."""
+    with tempfile.TemporaryDirectory() as d:
+        pathlib.Path(d, "text").write_text("What is three plus four?")
+        argv = ["convert", "models/demo-moe", f"{d}/a.sluice", "--dtype",
+                "bfp4", "--report", f"{d}/text"]
+        r = Run(*argv)
+        check(r.rc == 0 and "sixteen outputs" in r.out, r)
+        rows = {x["class"]: x for x in json.loads(
+            Run(*argv, "--json").out)["report"]["classes"]}
+        for name, lo, hi in (("experts", .05, .2), ("attention", .004, .012)):
+            x = rows[name]
+            check(lo < x["error"] < hi and lo < x["error_along_outputs"] < hi
+                  and x["error"] != x["error_along_outputs"], rows)
+        check("error_along_outputs" not in rows["small"], rows)
+        r = Run("info", f"{d}/a.sluice")
+        check("packed as bfp4" in r.out and "fell back" not in r.out, r)
+        r = Run("convert", "tests/golden/models/dense-r2", f"{d}/b.sluice",
+                "--dtype", "q4")
+        check(r.rc == 0, r)
+        r = Run("info", f"{d}/b.sluice")
+        check("packed as q4" in r.out and
+              re.search(r"fell back to q8_0 +\d+ matrices", r.out), r)
+        j = json.loads(Run("info", f"{d}/b.sluice", "--json").out)
+        check(j["dtype_plan"] == "q4" and j["fell_back_to_q8_0"] == 34, j)
 
 
 @test

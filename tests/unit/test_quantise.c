@@ -249,6 +249,7 @@ static void test_importance(void **state)
 {
     static const enum sl_dtype fitted[] = {SL_Q4_0, SL_Q4_K, SL_Q5_K, SL_Q6_K};
     static float x[MAX_N], w[MAX_N], alike[MAX_N], nothing[MAX_N];
+    static float y[MAX_N];
     static unsigned char a[2 * MAX_N], b[2 * MAX_N];
     uint64_t seed = 9;
 
@@ -267,7 +268,11 @@ static void test_importance(void **state)
         sl_quantise_row(t, a, x, NULL, MAX_N);
         sl_quantise_row(t, b, x, alike, MAX_N);
         assert_memory_equal(a, b, sl_dtype_bytes(t, MAX_N));
+        /* Where nothing counts, anything is best; it must still be numbers. */
         sl_quantise_row(t, a, x, nothing, MAX_N);
+        sl_dequantise_row(t, y, a, MAX_N);
+        for (size_t i = 0; i < MAX_N; i++)
+            assert_true(y[i] >= -64 && y[i] <= 64);
     }
 }
 
