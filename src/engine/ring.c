@@ -26,9 +26,9 @@ static void trim(struct sl_ring *r, uint32_t n)
     r->n = n;
 }
 
-static bool push(struct sl_ring *r, const float *rows, uint32_t n)
+static bool push(struct sl_ring *r, const float *rows, uint32_t n, uint32_t most)
 {
-    if (n > SL_DRAFT_RING - r->n)
+    if (r->n + n > most)
         return false;
     memcpy(r->row + r->n * r->width, rows, n * r->width * sizeof(*rows));
     r->n += n;
@@ -38,9 +38,11 @@ static bool push(struct sl_ring *r, const float *rows, uint32_t n)
 bool sl_ring_wait(struct sl_ring *r, struct sl_seq *q, uint32_t plane,
                   const float *rows, uint32_t n, bool idle)
 {
-    const uint32_t half = SL_DRAFT_RING / 2;
+    /* Of an idle drafter the nearest rows are enough, and what is written each
+     * step stays in the cache. */
+    const uint32_t half = SL_DRAFT_NEAR;
 
-    if (push(r, rows, n))
+    if (push(r, rows, n, idle ? 2 * half : SL_DRAFT_RING))
         return true;
     if (!idle)
         return false;
@@ -50,7 +52,7 @@ bool sl_ring_wait(struct sl_ring *r, struct sl_seq *q, uint32_t plane,
     }
     /* Half at once, so that a row is moved once. */
     trim(r, half);
-    (void)push(r, rows, n);
+    (void)push(r, rows, n, 2 * half);
     q->from[plane] = q->n_tok - r->n;
     return true;
 }

@@ -56,12 +56,13 @@
 #define AGE 64          /* rounds. Chosen. */
 #define MIN_GAIN 1.03   /* against plain */
 #define KEEP_GAIN 1.03  /* to change the drafter */
-#define PROBE_SHARE 0.007 /* of all time: below the noise. Chosen. */
+#define PROBE_SHARE 0.005 /* of all time: below the noise. Chosen. */
 #define MOST_CREDIT 4     /* steps: what can be lost at once. Chosen. */
 #define FIRST_CREDIT 0.4  /* steps: one try in the first short answer. Chosen. */
 #define SPREAD 32 /* rounds that pay for showing a drafter what it missed, where
                      so many are left. Chosen. */
 #define COULD_AGE 16      /* decisions */
+#define OFF_AGE 8         /* decisions that one not to draft holds for. Chosen. */
 #define COULD_DEPTH 7     /* drafts that could pay */
 #define GUARD_TOK 256   /* tokens that the guard looks back at */
 #define STOP_TOK 2048   /* tokens without drafts after it stopped them */
@@ -462,6 +463,28 @@ static void plan_told(struct batch *b, struct sl_bid *bid,
     }
 }
 
+/* What a sequence could draft, as a number that is not 0. */
+static uint32_t key_of(const struct sl_bid *bid)
+{
+    uint32_t key = 1;
+
+    for (int by = 0; by < SL_N_BY; by++)
+        key = key << 4 | (bid->most[by] > 0 ? 8u : 0) | (uint32_t)bid->odds[by];
+    return key;
+}
+
+/* Is the one sequence as it was when nobody was to draft for it? */
+static bool is_still_off(struct sl_speculate *s, const struct sl_bid *bid,
+                         uint32_t n)
+{
+    if (n != 1 || s->off_left == 0 || s->off_key != key_of(bid)) {
+        s->off_left = 0;
+        return false;
+    }
+    s->off_left--;
+    return true;
+}
+
 void sl_speculate_plan(struct sl_speculate *s, const struct sl_crowd *crowd,
                        struct sl_bid *bid, uint32_t max_draft)
 {
@@ -477,6 +500,8 @@ void sl_speculate_plan(struct sl_speculate *s, const struct sl_crowd *crowd,
         bid[i].by = SL_BY_NONE;
         bid[i].depth = 0;
     }
+    if (is_still_off(s, bid, n))
+        return;
     s->token_s = sl_cost_predict(crowd->verify, n, crowd->n_context) / n;
     b.least = MIN_GAIN * plain_rate(&b);
     if (s->stopped) {
@@ -493,6 +518,10 @@ void sl_speculate_plan(struct sl_speculate *s, const struct sl_crowd *crowd,
             probe(&b, bid);
     }
     s->pays = sl_speculate_is_told(s) || total > 0;
+    if (n == 1 && bid->depth == 0) {
+        s->off_left = OFF_AGE;
+        s->off_key = key_of(bid);
+    }
     for (uint32_t i = 0; i < n; i++) {
         if (bid[i].depth == 0)
             continue;
@@ -536,6 +565,7 @@ void sl_speculate_learn(struct sl_speculate *s, struct sl_guess *g,
     s->n_round++;
     if (n_draft == 0)
         return;
+    s->off_left = 0;
     s->n_draft += n_draft;
     s->n_accept += n_accept;
     odds_learn(&s->odds[odds], n_draft, n_accept, GAIN_ALL);

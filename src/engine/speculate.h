@@ -76,6 +76,9 @@ struct sl_speculate {
     uint64_t last_use[SL_N_BY]; /* was the last to choose it, but for probes; */
     uint64_t last_probe[SL_N_BY]; /* and to probe it */
     uint32_t next_probe; /* the sequence whose turn it is */
+    /* One sequence of which the last decision was that nobody drafts: so it is for
+     * some more, while it could have the same drafts and nothing was learned. */
+    uint32_t off_left, off_key;
     bool pays;           /* somebody drafts now because it is faster */
     bool could[SL_N_BY]; /* so it would be if every draft were right; as of */
     uint32_t could_n, could_other; /* so many sequences and */
