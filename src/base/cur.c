@@ -4,7 +4,7 @@
 void sl_cur_init(struct sl_cur *c, const void *p, size_t len)
 {
     c->p = p;
-    c->end = c->p + len;
+    c->end = len ? c->p + len : c->p; /* p may be NULL then */
     c->bad = false;
 }
 

@@ -462,11 +462,12 @@ static void read_ends(struct reader *r)
         r->rc = sl_gguf_ints(&own, r->g, SL_META_ENDS, false, r->err);
     for (uint64_t i = 0; own && i < own->n; i++)
         add_end(r, list, sl_gguf_int(own, i));
-    for (size_t i = 0; !own && !r->rc && i < SL_COUNTOF(keys); i++) {
+    for (size_t i = 0; !r->rc && i < SL_COUNTOF(keys); i++) {
         int64_t id = -1;
 
         r->rc = sl_gguf_i64(&id, r->g, keys[i], false, -1, UINT32_MAX, r->err);
-        add_end(r, list, id);
+        if (!own)
+            add_end(r, list, id);
     }
     if (!own)
         add_named(r, list);
