@@ -9,6 +9,8 @@
  * of sixteen rows, turned so that the sixteen outputs of one input are
  * neighbours.
  */
+#include <math.h>
+
 #include "base/mem.h"
 #include "engine/engine.h"
 #include "engine/eval.h"
@@ -135,6 +137,11 @@ static int measure(struct sl_eval_loss *out, struct loss *l,
         c->n_weight += (uint64_t)m->rows * m->cols;
         c->bytes +=
             sl_dtype_bytes(l->got->mat[i].mat->type, (size_t)m->rows * m->cols);
+        if (!isfinite(l->sum[i].error) || !isfinite(l->sum[i].power))
+            return sl_fail(err, SL_EFORMAT,
+                           "matrix %zu holds a weight that is not finite; the "
+                           "file is damaged, make it again",
+                           i);
         c->error += l->sum[i].error;
         c->power += l->sum[i].power;
         if (is_bfp(l->got->mat[i].mat->type)) {

@@ -2,13 +2,13 @@
 """GGUF files of others: what they say is kept, and what contradicts itself, is
 of a type without arithmetic or means harm is one line."""
 import json
+import os
 import pathlib
 import random
 import struct
 import sys
 import tempfile
 
-import os
 sys.path.insert(0, os.path.dirname(__file__))
 from e2e import Run, check, done, test  # noqa: E402
 from gguf import ARR, BOOL, F32, STR, Gguf, array, text  # noqa: E402
@@ -63,6 +63,10 @@ def types_of_files():
         check(label in types, (label, types))
         back = Gguf(convert(path, f"{D}/back.gguf")).tensor(name)
         check(back.type == tid and back.data == t.data, label)
+    g = Gguf(demo)
+    g.tensor(name).retype(1, 1, 2, [0], rng)  # F16 is fp32 in memory
+    types = json.loads(Run("info", g.save(f"{D}/f16.gguf"), "--json").out)["types"]
+    check(types == ["fp32", "bf16"], types)
 
 
 @test
@@ -137,7 +141,7 @@ def what_a_file_says_is_kept():
 @test
 def end_tokens_are_kept():
     """Of a folder, however many there are."""
-    (had,) = json.loads(Run("info", DEMO, "--json").out)["end_tokens"],
+    had = json.loads(Run("info", DEMO, "--json").out)["end_tokens"]
     for ids in ([*had, 300], [*had, 300, 301, 302], [300], [301, 300]):
         src = pathlib.Path(D, "m")
         src.mkdir(exist_ok=True)
