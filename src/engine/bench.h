@@ -83,7 +83,8 @@ struct sl_bench_way {
                             plain */
     double step, pass;   /* from the table, in plain steps: one of depth and one
                             rows, and one pass of the drafter; 0: no drafter */
-    double beside;       /* part of the time that is neither step nor drafter */
+    double beside;       /* part of the time that is neither step nor drafter,
+                            of one user; 0 */
     double accept[16];   /* part of the rounds that kept so many drafts and one */
     uint32_t n_accept;
 };

@@ -251,7 +251,7 @@ static void tell_way(struct sl_bench_way *out, const struct bench *b,
         .pass = w->depth ? sl_speculate_passes_s(&w->spec, w->by, 1, 1) /
                                sl_cost_predict(&b->e->verify, 1, 0)
                          : 0,
-        .beside = 1 - w->record.round_s / w->decode_s,
+        .beside = b->o->n_user == 1 ? 1 - w->record.round_s / w->decode_s : 0,
         .n_accept = 0};
     while (out->n_accept < SL_MAX_DRAFT && w->record.seen[out->n_accept] > 0) {
         uint32_t i = out->n_accept++;

@@ -55,17 +55,30 @@ static int known_from(const struct sl_cost *c, int i)
     return i < SL_COST_BUCKETS ? i : -1;
 }
 
+static double level_of(const struct sl_cost *c)
+{
+    return c->pace && c->pace->level > 0 ? c->pace->level : 1;
+}
+
+/* What bucket i took when it was seen last, at the level of now. */
+static double now_s(const struct sl_cost *c, int i)
+{
+    double then = c->level[i] > 0 ? c->level[i] : 1;
+
+    return c->step_s[i] * level_of(c) / then;
+}
+
 /* The estimate of a known bucket. It is never more than proportional to the one
  * before, as the rows could be run in parts: so that a size that was disturbed
  * when it was measured is tried again. */
 static double known_s(const struct sl_cost *c, int i)
 {
     int before = known_below(c, i);
-    double s = c->step_s[i], most;
+    double s = now_s(c, i), most;
 
     if (before < 0)
         return s;
-    most = c->step_s[before] * rows_of((uint32_t)i) / rows_of((uint32_t)before);
+    most = now_s(c, before) * rows_of((uint32_t)i) / rows_of((uint32_t)before);
     return s < most ? s : most;
 }
 
@@ -110,8 +123,8 @@ static double first_s(const struct sl_cost *c, int i, uint32_t n_row, double s)
     if (before < 0)
         return s * x / n_row;
     x0 = rows_of((uint32_t)before);
-    return c->step_s[before] +
-           (s - c->step_s[before]) * (x - x0) / (n_row - x0);
+    return now_s(c, before) +
+           (s - now_s(c, before)) * (x - x0) / (n_row - x0);
 }
 
 double sl_cost_predict(const struct sl_cost *c, uint32_t n_row,
@@ -132,13 +145,16 @@ static double error_of(double s, double want)
 /* A bucket was seen, and moved by part e. */
 static void move(struct sl_cost *c, int i, double e)
 {
-    bool is_first = c->n_seen[i] < FIRST;
+    double level = level_of(c);
 
-    c->step_s[i] *= 1 + e;
-    c->n_seen[i] += is_first;
-    c->at[i] = c->pace ? c->pace->now + 1 : 0;
-    if (c->pace)
-        sl_pace_saw(c->pace, c, (uint32_t)i, is_first ? 1 : 1 + e);
+    c->step_s[i] = now_s(c, i) * (1 + e);
+    c->level[i] = level;
+    c->n_seen[i] += c->n_seen[i] < FIRST;
+    if (!c->pace)
+        return;
+    if (c->n_seen[i] == FIRST && c->first_s[i] <= 0)
+        c->first_s[i] = c->step_s[i] / level;
+    sl_pace_saw(c->pace, c, (uint32_t)i);
 }
 
 /* A step of n_row rows took s instead of what was predicted: each of the two
@@ -166,6 +182,7 @@ void sl_cost_learn(struct sl_cost *c, uint32_t n_row, uint64_t n_context,
         return;
     if (c->step_s[i] <= 0) {
         c->step_s[i] = first_s(c, i, n_row, s > context ? s - context : s);
+        c->level[i] = level_of(c);
         move(c, i, 0);
         return;
     }

@@ -22,10 +22,10 @@ struct sl_pace;
 
 struct sl_cost {
     double step_s[SL_COST_BUCKETS]; /* without context; 0: unknown */
+    double first_s[SL_COST_BUCKETS]; /* as it was proven, at level 1; 0: not yet */
     uint32_t n_seen[SL_COST_BUCKETS];
-    uint64_t at[SL_COST_BUCKETS]; /* seen last, in the time of the pace */
+    double level[SL_COST_BUCKETS]; /* of the pace, when it was seen last */
     struct sl_pace *pace;         /* borrowed; NULL: no other tables */
-    uint32_t kind0;               /* of the pace */
     double context_s; /* per row and token that it looks back at; 0: unknown */
 };
 

@@ -5,7 +5,8 @@
  * that size alone, whose first figure was off, or whose weights no longer share
  * the cache with those of a drafter. One kind of work cannot tell. Two can: what
  * moved all that ran lately, and to the same side, moved the machine, by as much
- * as what moved least.
+ * as what moved least. Movements count from a fixed figure of each kind, its first
+ * proven one, so noise does not add up.
  *
  * Engine thread.
  */
@@ -14,25 +15,23 @@
 
 #include "engine/cost.h"
 
-#define SL_PACE_TABLES 6
 #define SL_PACE_KINDS 8
 
 struct sl_pace {
-    struct sl_cost *table[SL_PACE_TABLES]; /* borrowed */
-    uint32_t n_table;
     uint64_t now; /* observations */
     struct {
-        uint32_t kind; /* table and size */
-        uint64_t at;   /* seen last; 0: never */
-        double owed;   /* moved by, less what was told to all */
+        const struct sl_cost *table;
+        uint32_t bucket;
+        uint64_t at; /* seen last; 0: never */
     } seen[SL_PACE_KINDS];
+    double level; /* of times, 1 at first; 0: 1 */
 };
 
-/* The table's observations are heard from now on, and it follows the others. */
+/* The table's observations are heard from now on, and it follows the others. It
+ * is borrowed, and may be copied. */
 void sl_pace_add(struct sl_pace *p, struct sl_cost *c);
 
-/* The estimate of size `bucket` moved by this factor. */
-void sl_pace_saw(struct sl_pace *p, const struct sl_cost *c, uint32_t bucket,
-                 double moved);
+/* The estimate of size `bucket` is a new one. */
+void sl_pace_saw(struct sl_pace *p, const struct sl_cost *c, uint32_t bucket);
 
 #endif

@@ -58,7 +58,7 @@ static bool is_within(double x, double want, double part)
  * that run says it about those that do not. */
 static void test_sizes_stand_for_themselves(void **state)
 {
-    struct works a = {.pace = {.n_table = 0}}, b = a, c = a;
+    struct works a = {.pace = {.now = 0}}, b = a, c = a;
 
     (void)state;
     works_init(&a);
@@ -78,7 +78,7 @@ static void test_sizes_stand_for_themselves(void **state)
 /* A figure of the start that was off is mended soon, and moves no other. */
 static void test_first_figures(void **state)
 {
-    struct works w = {.pace = {.n_table = 0}};
+    struct works w = {.pace = {.now = 0}};
 
     (void)state;
     sl_pace_add(&w.pace, &w.step);
