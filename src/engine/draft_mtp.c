@@ -135,8 +135,11 @@ static void gather(struct sl_engine *e, struct sl_mtp_step *s)
         n -= skip;
         if (skip > 0)
             g->seq->from[SL_PLANE_MTP] = g->seq->n_tok - n;
-        if (n == 0 || !is_due(g, rows + skip * h, n, now))
+        if (n == 0 || !is_due(g, rows + skip * h, n, now)) {
+            if (now)
+                g->n_draft = 0; /* there is no row to draft from */
             continue;
+        }
         add_rows(e, s, g, rows + skip * h, n);
         if (now)
             e->logit_row[s->n_logit++] = s->n_row - 1;

@@ -15,6 +15,9 @@
 
 struct sl_exchange;
 
+/* How much was wanted, and for what, is not the client's to know. */
+#define SL_NO_MEMORY "no memory is left; try again in a moment"
+
 /* One refusal, on its way from where it is found to where it is sent. */
 struct sl_refusal {
     int status;        /* 0: none */

@@ -96,15 +96,26 @@ static int on_value(http_parser *p, const char *s, size_t n)
     return add_head(m, s, n);
 }
 
+/* chunked, in one line: of several a proxy may see another one. */
+static bool is_coding_known(const struct sl_message *m)
+{
+    unsigned n = 0;
+
+    for (uint32_t i = 0; i < m->n_line; i++)
+        if (!strcasecmp(m->head.p + m->line[i].name, "Transfer-Encoding") &&
+            (n++ || strcasecmp(m->head.p + m->line[i].value, "chunked")))
+            return false;
+    return true;
+}
+
 static int check_head(struct sl_message *m)
 {
-    const char *coding = sl_message_header(m, "Transfer-Encoding");
     const char *expect = sl_message_header(m, "Expect");
     const http_parser *p = &m->parser;
 
     if (p->http_major != 1 || p->http_minor > 1)
         return refuse(m, 505, "this server speaks HTTP/1.1 and 1.0 only");
-    if (coding && strcasecmp(coding, "chunked"))
+    if (!is_coding_known(m))
         return refuse(m, 501, "the only transfer coding is chunked; send the "
                               "body with a Content-Length");
     if (expect && strcasecmp(expect, "100-continue"))

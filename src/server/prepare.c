@@ -18,7 +18,9 @@
 static int failed(struct sl_task *t, int rc, const char *code,
                   const char *param, const struct sl_err *err)
 {
-    if (rc == SL_ENOMEM || rc == SL_EBUSY)
+    if (rc == SL_ENOMEM)
+        return sl_refuse(&t->refusal, 503, NULL, NULL, SL_NO_MEMORY);
+    if (rc == SL_EBUSY)
         return sl_refuse(&t->refusal, 503, NULL, NULL, "%s", err->msg);
     if (rc == SL_EARG || rc == SL_EFORMAT || rc == SL_EUNSUP)
         return sl_refuse(&t->refusal, 400, code, param, "%s", err->msg);
@@ -40,7 +42,39 @@ int sl_check_model(const struct sl_server *s, const char *name,
                      name, s->opts.name[0]);
 }
 
+/* Clients look for the first words, and some for the numbers. */
+int sl_check_text(const struct sl_server *s, size_t len, int64_t n_out,
+                  const char *param, struct sl_refusal *r)
+{
+    uint64_t max = (uint64_t)s->info.max_model_len * s->max_token;
+
+    if (len <= max)
+        return 0;
+    return sl_refuse(
+        r, 400, "context_length_exceeded", param,
+        "This model's maximum context length is %u tokens. However, you "
+        "requested %lld output tokens and your prompt contains at least %zu "
+        "input tokens, as it has %zu bytes. Please reduce the length of the "
+        "prompt.",
+        s->info.max_model_len, (long long)n_out, len / s->max_token, len);
+}
+
 /* ---------------------------------------------------------------- the prompts */
+
+static int encode(struct sl_task *t, struct sl_ids_of *out, const char *text,
+                  size_t len, const char *param)
+{
+    struct sl_err err = {0};
+    int rc;
+
+    if (atomic_load_explicit(&t->cancel, memory_order_relaxed))
+        return sl_refuse(&t->refusal, 400, NULL, NULL, "cancelled");
+    if (!t->q.truncate_prompt_tokens.has &&
+        sl_check_text(t->s, len, t->q.max_tokens.v, param, &t->refusal))
+        return -1;
+    rc = sl_encode(&out->p, &out->n, t->s->engine, text, len, &err);
+    return rc ? failed(t, rc, NULL, param, &err) : 0;
+}
 
 static int json_ids(struct sl_task *t, struct sl_ids_of *out, const json_t *v)
 {
@@ -62,13 +96,10 @@ static int one_prompt(struct sl_task *t, uint32_t i)
 {
     const struct sl_prompt *p = &t->q.prompt[i];
     struct sl_ids_of *out = &t->prompt[i];
-    struct sl_err err = {0};
-    int rc = 0;
 
     if (!p->text)
         return json_ids(t, out, p->ids);
-    rc = sl_encode(&out->p, &out->n, t->s->engine, p->text, p->len, &err);
-    return rc ? failed(t, rc, NULL, "prompt", &err) : 0;
+    return encode(t, out, p->text, p->len, "prompt");
 }
 
 /* What echo repeats: the text as it was sent, or the text of the ids. */
@@ -115,18 +146,39 @@ static int chat_prompt(struct sl_task *t)
     if (rc)
         return failed(t, rc, "invalid_template_input", "messages", &err);
     t->start = sl_parse_start_of(text, len);
-    rc = sl_encode(&t->prompt[0].p, &t->prompt[0].n, t->s->engine, text, len,
-                   &err);
+    rc = encode(t, &t->prompt[0], text, len, "messages");
     sl_free(text);
-    return rc ? failed(t, rc, NULL, "messages", &err) : 0;
+    return rc;
+}
+
+/* A place for each answer, before the work of reading the prompts. */
+static int reserve(struct sl_task *t)
+{
+    uint64_t n = t->q.n.has ? (uint64_t)t->q.n.v : 1;
+    uint32_t all = t->s->opts.max_queued + t->s->max_seqs;
+
+    t->n_prompt = t->kind == SL_REQUEST_CHAT ? 1 : t->q.n_prompt;
+    n *= t->n_prompt;
+    if (n > all)
+        return sl_refuse(&t->refusal, 400, "invalid_value",
+                         t->n_prompt > 1 ? "prompt" : "n",
+                         "n and the number of prompts ask for %llu answers, "
+                         "and this server takes %u at a time "
+                         "(--max-num-queued-reqs and --max-num-seqs); ask for "
+                         "fewer",
+                         (unsigned long long)n, all);
+    if (!sl_task_reserve(t->s, (uint32_t)n - t->n_reserved))
+        return sl_refuse(&t->refusal, 503, "overloaded", NULL, "%s",
+                         sl_queue_is_full);
+    t->n_reserved = (uint32_t)n;
+    return 0;
 }
 
 static int make_prompts(struct sl_task *t)
 {
-    t->n_prompt = t->kind == SL_REQUEST_CHAT ? 1 : t->q.n_prompt;
     if (sl_mem_alloc(&t->prompt, t->n_prompt, sizeof(*t->prompt), "prompts",
                      NULL))
-        return sl_refuse(&t->refusal, 503, NULL, NULL, "no memory is left");
+        return sl_refuse(&t->refusal, 503, NULL, NULL, SL_NO_MEMORY);
     if (t->kind == SL_REQUEST_CHAT)
         return chat_prompt(t);
     for (uint32_t i = 0; i < t->n_prompt; i++)
@@ -420,13 +472,10 @@ static int make_choices(struct sl_task *t)
     uint32_t n = (uint32_t)(t->q.n.has ? t->q.n.v : 1);
     uint64_t seed = 0;
 
-    t->n_choice = n * t->n_prompt;
-    if (sl_mem_alloc(&t->choice, t->n_choice, sizeof(*t->choice), "choices",
+    if (sl_mem_alloc(&t->choice, t->n_reserved, sizeof(*t->choice), "choices",
                      NULL))
-        return sl_refuse(&t->refusal, 503, NULL, NULL, "no memory is left");
-    atomic_fetch_add_explicit(&t->s->n_place, t->n_choice - 1,
-                              memory_order_relaxed);
-    t->n_reserved = t->n_choice;
+        return sl_refuse(&t->refusal, 503, NULL, NULL, SL_NO_MEMORY);
+    t->n_choice = t->n_reserved;
     for (uint32_t i = 0; i < t->n_choice; i++) {
         struct sl_choice *c = &t->choice[i];
 
@@ -470,7 +519,7 @@ void sl_task_prepare(struct sl_job *j)
     if (sl_check_model(t->s, t->q.model, &t->refusal) ||
         check_ids(t, t->q.bias_ids, t->q.n_bias, "logit_bias") ||
         check_ids(t, t->q.allowed_ids, t->q.n_allowed, "allowed_token_ids") ||
-        make_prompts(t) || check_fit(t))
+        reserve(t) || make_prompts(t) || check_fit(t))
         return;
     if (!make_shape(t))
         (void)make_choices(t);

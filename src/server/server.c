@@ -329,6 +329,16 @@ static void stop_loop(struct run *r)
     event_base_loopbreak(r->s.base);
 }
 
+static uint32_t longest_token(const struct sl_engine *e, uint32_t n_vocab)
+{
+    size_t most = 1, n;
+
+    for (uint32_t i = 0; i < n_vocab; i++)
+        if (sl_token(&n, e, (int32_t)i))
+            most = sl_max(most, n);
+    return (uint32_t)most;
+}
+
 /* The loop takes the engine, or gives up. */
 static void take_engine(struct run *r)
 {
@@ -350,6 +360,7 @@ static void take_engine(struct run *r)
         return;
     }
     sl_engine_info(r->s.engine, &r->s.info);
+    r->s.max_token = longest_token(r->s.engine, r->s.info.n_vocab);
     if (r->s.status == SL_LOADING)
         r->s.status = SL_READY;
     if (r->s.opts.ready)

@@ -199,6 +199,7 @@ struct call {
     struct sl_server *s;
     struct sl_exchange *x; /* NULL when the client has left */
     enum sl_simple what;
+    atomic_bool cancel; /* loop sets, the worker reads */
     struct sl_buf body, out;
     struct sl_refusal refusal;
 };
@@ -211,8 +212,9 @@ static struct call *call_of(struct sl_job *j)
 static int failed(struct call *c, int rc, const char *param,
                   const struct sl_err *err)
 {
-    return sl_refuse(&c->refusal, rc == SL_ENOMEM ? 503 : 400, NULL, param,
-                     "%s", err->msg);
+    if (rc == SL_ENOMEM)
+        return sl_refuse(&c->refusal, 503, NULL, NULL, SL_NO_MEMORY);
+    return sl_refuse(&c->refusal, 400, NULL, param, "%s", err->msg);
 }
 
 static int read_flag(bool *out, struct call *c, const json_t *root,
@@ -254,15 +256,21 @@ static void put_ids(struct call *c, const int32_t *ids, size_t n, bool strs)
     sl_buf_str(b, "]}");
 }
 
-static int encode(struct call *c, const char *text, size_t len, bool strs)
+static int encode(struct call *c, const char *text, size_t len, bool strs,
+                  const char *param)
 {
     struct sl_err err = {0};
     int32_t *ids = NULL;
     size_t n = 0;
-    int rc = sl_encode(&ids, &n, c->s->engine, text, len, &err);
+    int rc;
 
+    if (atomic_load_explicit(&c->cancel, memory_order_relaxed))
+        return -1;
+    if (sl_check_text(c->s, len, 0, param, &c->refusal))
+        return -1;
+    rc = sl_encode(&ids, &n, c->s->engine, text, len, &err);
     if (rc)
-        return failed(c, rc, "prompt", &err);
+        return failed(c, rc, param, &err);
     put_ids(c, ids, n, strs);
     sl_free(ids);
     return 0;
@@ -283,7 +291,8 @@ static int tokenize_chat(struct call *c, json_t *root, bool strs)
         tools = q.tools ? json_dumps(q.tools, JSON_COMPACT) : NULL;
         kw = json_dumps(q.kwargs, JSON_COMPACT);
         rc = sl_render(&text, &len, c->s->engine, m, tools, kw, &err);
-        rc = rc ? failed(c, rc, "messages", &err) : encode(c, text, len, strs);
+        rc = rc ? failed(c, rc, "messages", &err)
+                : encode(c, text, len, strs, "messages");
         sl_free(text);
     }
     free(m); /* jansson's own */
@@ -306,7 +315,8 @@ static int tokenize(struct call *c, json_t *root)
     if (!json_is_string(p))
         return sl_refuse(&c->refusal, 400, "invalid_type", "prompt",
                          "prompt must be a string; or send messages");
-    return encode(c, json_string_value(p), json_string_length(p), strs);
+    return encode(c, json_string_value(p), json_string_length(p), strs,
+                  "prompt");
 }
 
 static int detokenize(struct call *c, json_t *root)
@@ -340,6 +350,8 @@ static void call_run(struct sl_job *j)
     json_t *root = NULL;
     const json_t *m;
 
+    if (atomic_load_explicit(&c->cancel, memory_order_relaxed))
+        return;
     if (sl_json_in(&root, c->body.p ? c->body.p : (char[]){0}, c->body.len,
                    &c->refusal))
         return;
@@ -362,6 +374,7 @@ static void call_done(struct sl_job *j)
             send_json(c->x, &c->out);
     }
     c->s->n_task--;
+    sl_task_release(c->s, 1);
     sl_buf_deinit(&c->body);
     sl_buf_deinit(&c->out);
     sl_mem_free(c);
@@ -372,6 +385,7 @@ static void call_gone(struct sl_exchange *x)
     struct call *c = x->user;
 
     c->x = NULL;
+    atomic_store_explicit(&c->cancel, true, memory_order_relaxed);
 }
 
 void sl_simple_start(struct sl_server *s, struct sl_exchange *x,
@@ -379,8 +393,13 @@ void sl_simple_start(struct sl_server *s, struct sl_exchange *x,
 {
     struct call *c = NULL;
 
+    if (!sl_task_reserve(s, 1)) {
+        sl_error_reply(x, 503, "overloaded", NULL, "%s", sl_queue_is_full);
+        return;
+    }
     if (sl_mem_alloc(&c, 1, sizeof(*c), "a request", NULL)) {
-        sl_error_reply(x, 503, NULL, NULL, "no memory is left");
+        sl_task_release(s, 1);
+        sl_error_reply(x, 503, NULL, NULL, SL_NO_MEMORY);
         return;
     }
     c->s = s;

@@ -59,8 +59,7 @@ static void dispose_done(struct sl_job *j)
 {
     struct sl_task *t = task_of(j);
 
-    atomic_fetch_sub_explicit(&t->s->n_place, t->n_reserved,
-                              memory_order_relaxed);
+    sl_task_release(t->s, t->n_reserved);
     t->s->n_task--;
     sl_mem_free(t);
 }
@@ -417,11 +416,26 @@ static void prepared(struct sl_job *j)
         poll_task(t, true);
 }
 
-static bool queue_is_full(const struct sl_server *s)
-{
-    uint32_t n = atomic_load_explicit(&s->n_place, memory_order_relaxed);
+const char sl_queue_is_full[] = "the queue is full; try again in a moment";
 
-    return n >= s->opts.max_queued + s->max_seqs;
+bool sl_task_reserve(struct sl_server *s, uint32_t n)
+{
+    uint32_t all = s->opts.max_queued + s->max_seqs;
+    unsigned have = atomic_load_explicit(&s->n_place, memory_order_relaxed);
+
+    /* A count, which guards no other memory. */
+    do {
+        if (have > all || n > all - have)
+            return false;
+    } while (!atomic_compare_exchange_weak_explicit(
+        &s->n_place, &have, have + n, memory_order_relaxed,
+        memory_order_relaxed));
+    return true;
+}
+
+void sl_task_release(struct sl_server *s, uint32_t n)
+{
+    atomic_fetch_sub_explicit(&s->n_place, n, memory_order_relaxed);
 }
 
 void sl_task_start(struct sl_server *s, struct sl_exchange *x,
@@ -430,13 +444,16 @@ void sl_task_start(struct sl_server *s, struct sl_exchange *x,
     struct sl_task *t = NULL;
     struct timespec now;
 
-    if (queue_is_full(s) || sl_mem_alloc(&t, 1, sizeof(*t), "a request", NULL)) {
-        sl_error_reply(x, 503, "overloaded", NULL,
-                       "the queue is full; try again in a moment");
+    if (!sl_task_reserve(s, 1)) {
+        sl_error_reply(x, 503, "overloaded", NULL, "%s", sl_queue_is_full);
+        return;
+    }
+    if (sl_mem_alloc(&t, 1, sizeof(*t), "a request", NULL)) {
+        sl_task_release(s, 1);
+        sl_error_reply(x, 503, NULL, NULL, SL_NO_MEMORY);
         return;
     }
     clock_gettime(CLOCK_REALTIME, &now);
-    atomic_fetch_add_explicit(&s->n_place, 1, memory_order_relaxed);
     s->n_task++;
     t->n_reserved = 1;
     t->s = s;

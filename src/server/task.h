@@ -38,7 +38,9 @@ struct sl_server {
     int64_t created; /* seconds since 1970 */
     uint64_t start_ns;
     struct sl_task *live;     /* tasks with generations */
-    atomic_uint n_place;      /* sequences asked for and not yet ended */
+    atomic_uint n_place;      /* sequences asked for and not yet ended, and
+                                 calls that only read text */
+    uint32_t max_token;       /* bytes of the longest token */
     uint32_t n_task;          /* in any state, until disposed */
     uint32_t max_seqs;        /* that run at once */
     struct sl_metrics metrics;
@@ -106,6 +108,17 @@ void sl_task_start(struct sl_server *s, struct sl_exchange *x,
                    enum sl_request_kind kind);
 
 void sl_task_prepare(struct sl_job *j); /* text worker (prepare.c) */
+
+/* Take n more places, which the caller gives back. False when fewer are free;
+ * none is taken then. Any thread. */
+bool sl_task_reserve(struct sl_server *s, uint32_t n);
+void sl_task_release(struct sl_server *s, uint32_t n);
+extern const char sl_queue_is_full[]; /* what a client is told */
+
+/* A text that cannot fit whatever its tokens are is refused before it is made
+ * into tokens, which takes long. */
+int sl_check_text(const struct sl_server *s, size_t len, int64_t n_out,
+                  const char *param, struct sl_refusal *r);
 
 /* Are the prompt's own log-probabilities wanted? */
 bool sl_task_scores(const struct sl_task *t);

@@ -514,6 +514,13 @@ def z_drain():
 def z_queue_full_and_errors_while_starting():
     s = Server("--max-num-queued-reqs", "0", "--max-num-seqs", "1")
     try:
+        # More answers than there can ever be places.
+        r, data = s.ask("POST", P, text(prompt=["a", "b"], max_tokens=1))
+        check(r.status == 400 and b"ask for fewer" in data, data)
+        r, data = s.ask("POST", P, text(max_tokens=1))
+        check(r.status == 200, data)
+        r, data = s.ask("POST", P, text(prompt="a" * 30_000_000))
+        check(r.status == 400 and b"maximum context length" in data, data)
         body = json.dumps(text(max_tokens=400, ignore_eos=True, stream=True))
         c = s.connect()
         c.sendall((f"POST {P} HTTP/1.1\r\nContent-Length: {len(body)}\r\n\r\n"

@@ -92,6 +92,9 @@ static const struct {
     {"\x16\x03\x01\x02", "3 400 0\n"},
     {"POST / HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", "3 501"},
     {"POST / HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n", "3 "},
+    {"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n"
+     "Transfer-Encoding: gzip, chunked\r\n\r\n",
+     "3 501"},
     {"POST / HTTP/1.1\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\n",
      "3 400 0\n"},
     {"POST / HTTP/1.1\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n",
