@@ -66,6 +66,7 @@ enum sl_opt_type {
 /* Verbs, in groups. */
 #define SL_OPT_V_ENGINE (SL_VERB_RUN | SL_VERB_EVAL | SL_VERB_SERVE)
 #define SL_OPT_V_MODEL (SL_OPT_V_ENGINE | SL_VERB_BENCH)
+#define SL_OPT_V_FILES (SL_VERB_CONVERT | SL_VERB_VERIFY) /* read them whole */
 #define SL_OPT_V_JSON                                                          \
     (SL_VERB_RUN | SL_VERB_INFO | SL_VERB_TOKENIZE | SL_VERB_DOCTOR |          \
      SL_VERB_VERSION | SL_VERB_EVAL | SL_VERB_BENCH | SL_VERB_PULL |           \
@@ -98,9 +99,10 @@ enum sl_opt_type {
     X(MODEL, TEXT, SL_OPT_V_NAMED, "model",                                    \
       "-m", "MODEL", 0, 0, "",                                                 \
       "The model, when it is not the first argument.")                         \
-    X(THREADS, INT, SL_OPT_V_MODEL | SL_VERB_CONVERT, "threads", "-t", "N", 0, 1024, "0",       \
+    X(THREADS, INT, SL_OPT_V_MODEL | SL_OPT_V_FILES, "threads", "-t", "N", 0,  \
+      1024, "0",                                                               \
       "Threads that compute; 0 is one per physical core.")                     \
-    X(PIN, BOOL, SL_OPT_V_MODEL, "pin", "", "", 0, 0, "on",                   \
+    X(PIN, BOOL, SL_OPT_V_MODEL | SL_OPT_V_FILES, "pin", "", "", 0, 0, "on",   \
       "Bind each computing thread to a core of its own.")                      \
     X(CPU_MASK, CHOICE, SL_OPT_V_MODEL, "cpu-mask", "",                        \
       "all|ref|avx2|avx-vnni|avx512-vnni|neon|neon-dotprod|neon-i8mm", 0, 0,   \
@@ -137,8 +139,8 @@ enum sl_opt_type {
       "map",                                                                   \
       "map packs the weights once into a file that is kept, and maps it from " \
       "then on; copy has them in memory of their own.")                        \
-    X(PACKED_DIR, TEXT, SL_OPT_V_ENGINE | SL_VERB_CONVERT, "packed-dir", "", "DIR", 0, 0,        \
-      "the user's cache",                                                      \
+    X(PACKED_DIR, TEXT, SL_OPT_V_ENGINE | SL_VERB_CONVERT | SL_VERB_GC,        \
+      "packed-dir", "", "DIR", 0, 0, "the user's cache",                       \
       "Folder that keeps packed weights; otherwise sluice below "              \
       "XDG_CACHE_HOME or ~/.cache.")                                           \
     X(LOAD_FORMAT, CHOICE, SL_OPT_V_MODEL, "load-format", "", "auto|dummy",   \
@@ -366,6 +368,8 @@ enum sl_opt_type {
       "Keep what is younger.")                                                 \
     X(PARTIALS, BOOL, SL_VERB_GC, "partials", "", "", 0, 0, "off",             \
       "Unfinished downloads of any age.")                                      \
+    X(PACKED, BOOL, SL_VERB_GC, "packed", "", "", 0, 0, "off",                 \
+      "Packed weights that nothing has opened for --older-than days.")         \
     X(OUT, TEXT, SL_VERB_BUILD | SL_VERB_CONVERT, "out", "-o", "PATH", 0, 0,   \
       "",                                                                      \
       "The folder of the built bundle (without it DIR-built), or the file "    \

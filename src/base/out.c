@@ -12,6 +12,8 @@
 #include "base/machine.h"
 #include "base/mem.h"
 
+#define TRIES 8 /* chosen: each needs another process in a window of us */
+
 /* --- what killed processes left --- */
 
 struct sweep {
@@ -68,20 +70,45 @@ static bool own(int fd)
 
 /* --- the file --- */
 
+/* A file without a name, of which nothing is left however we end. -1 where the
+ * file system has none. */
+static int open_nameless(const char *path, mode_t mode)
+{
+    const char *slash = strrchr(path, '/');
+    size_t n = slash ? (size_t)(slash - path) + 1 : 0;
+    char dir[4096] = ".";
+
+    if (n >= sizeof(dir))
+        return -1;
+    if (n > 0) {
+        memcpy(dir, path, n);
+        dir[n] = 0;
+    }
+    return open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
+}
+
 static int start(struct sl_out *o, struct sl_err *err)
 {
-    int how = O_RDWR | O_CREAT | O_CLOEXEC;
+    int how = O_RDWR | O_CREAT | O_CLOEXEC | (o->spare ? O_EXCL : O_TRUNC);
+    mode_t mode = o->spare ? 0600 : 0666;
 
-    o->fd = open(o->tmp, how | (o->spare ? O_EXCL : O_TRUNC),
-                 o->spare ? 0600 : 0666);
+    o->fd = open_nameless(o->path, mode);
+    o->nameless = o->fd >= 0;
+    for (int i = 0; o->fd < 0 && i < TRIES; i++) {
+        o->fd = open(o->tmp, how, mode);
+        if (o->fd < 0)
+            return sl_fail_errno(err, errno, "writing '%.300s'", o->tmp);
+        if (!o->spare && !own(o->fd)) {
+            (void)close(o->fd);
+            o->fd = -1;
+        }
+    }
     if (o->fd < 0)
-        return sl_fail_errno(err, errno, "writing '%.300s'", o->tmp);
-    o->open = true;
-    if (!o->spare && !own(o->fd))
         return sl_fail(err, SL_EBUSY,
-                       "another process removed '%.300s' while it was made; "
-                       "try again",
+                       "other processes remove '%.300s' while it is made; try "
+                       "again",
                        o->tmp);
+    o->open = true;
     return 0;
 }
 
@@ -179,11 +206,31 @@ void sl_out_unmap(const struct sl_out *o, unsigned char *p)
         (void)munmap(p, o->bytes);
 }
 
+/* A name for a file without one; others that sweep see that it is ours. */
+static int give_name(struct sl_out *o)
+{
+    char self[64];
+
+    snprintf(self, sizeof(self), "/proc/self/fd/%d", o->fd);
+    (void)flock(o->fd, LOCK_EX | LOCK_NB);
+    if (!linkat(AT_FDCWD, self, AT_FDCWD, o->tmp, AT_SYMLINK_FOLLOW))
+        return 0;
+    /* Left by a process of this number, before the last start of the machine.
+     */
+    if (errno != EEXIST || unlink(o->tmp) ||
+        linkat(AT_FDCWD, self, AT_FDCWD, o->tmp, AT_SYMLINK_FOLLOW))
+        return errno;
+    return 0;
+}
+
 /* fsync (if it matters), close and rename. */
 static int finish(struct sl_out *o, struct sl_err *err)
 {
     int e = !o->spare && fsync(o->fd) ? errno : 0;
 
+    if (!e && o->nameless)
+        e = give_name(o);
+    o->nameless &= e != 0;
     if (close(o->fd) && !e)
         e = errno;
     o->fd = -1;
@@ -199,7 +246,7 @@ int sl_out_close(struct sl_out *o, int rc, struct sl_err *err)
             rc = finish(o, err);
         if (o->fd >= 0)
             (void)close(o->fd);
-        if (rc)
+        if (rc && !o->nameless)
             (void)unlink(o->tmp);
     }
     sl_mem_free(o->path);

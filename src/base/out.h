@@ -1,11 +1,12 @@
 /* base/out.h - a large file that is written so that others see all or nothing
  *
  * Room for all of it is asked for at the start, so that a full disk is found
- * before the work and not after it. The bytes go to PATH.PID.tmp, or, of a spare
- * one, to PATH.RANDOM.tmp; closing without a failure syncs it and gives it its
- * name, closing with one removes it. A process that is killed leaves only that
- * file, which the next one that writes PATH removes: a lock tells a leftover from
- * a file that somebody is writing.
+ * before the work and not after it. The bytes go to a file without a name, of
+ * which a process that is killed leaves nothing; closing without a failure
+ * syncs it and gives it its name. Where the file system has no such files they
+ * go to PATH.PID.tmp, or, of a spare one, to PATH.RANDOM.tmp, and the next
+ * process that writes PATH removes what a killed one left: a lock tells a
+ * leftover from a file that somebody is writing.
  */
 #ifndef SL_BASE_OUT_H
 #define SL_BASE_OUT_H
@@ -16,7 +17,8 @@ struct sl_out {
     char *path, *tmp; /* owned */
     int fd;
     bool open;
-    bool spare; /* see sl_out_open_spare */
+    bool nameless; /* there is nothing at tmp yet */
+    bool spare;    /* see sl_out_open_spare */
     uint64_t bytes;
 };
 
@@ -27,7 +29,8 @@ int sl_out_open(struct sl_out *o, const char *path, uint64_t bytes,
 
 /* The same for what can be made again, and is checked when it is read: nobody
  * waits until it is on the disk, and only this user may read it. Any number may
- * write the same file at once, on any machine: the last one gives it its name. */
+ * write the same file at once, on any machine: the last one gives it its name.
+ */
 int sl_out_open_spare(struct sl_out *o, const char *path, uint64_t bytes,
                       struct sl_err *err);
 

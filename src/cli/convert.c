@@ -27,10 +27,6 @@ static int get_plan(int *out, const struct sl_opts *o, struct sl_err *err)
     int64_t i = o->value[SL_OPT_DTYPE].i;
 
     *out = (int)dtypes[i].plan;
-    if (i == 1)
-        return sl_fail(err, SL_EUNSUP,
-                       "--dtype bfloat16 asks for what the files hold, and "
-                       "nothing is converted to it; use auto");
     if (sl_opts_has(o, SL_OPT_CALIBRATE) && *out != SL_WEIGHTS_Q4)
         return sl_fail(err, SL_EARG,
                        "--calibrate changes nothing for --dtype %s, which has "
@@ -83,74 +79,90 @@ static int get_dst(const char **out, const struct sl_opts *o,
     return 0;
 }
 
-/* Convert; *kept is the file's path when it was not named. */
-static int convert(char **kept, struct sl_convert_opts *co,
-                   const struct sl_opts *o, struct sl_err *err)
+struct job {
+    struct sl_convert_opts co;
+    char src[SL_CLI_PATH], *kept; /* NULL: the file was named */
+    char *calibrate, *report;     /* texts, or NULL */
+    size_t n_report;
+};
+
+/* What can be known before the work. */
+static int prepare(struct job *j, const struct sl_opts *o, struct sl_err *err)
+{
+    const char *calibrate = o->value[SL_OPT_CALIBRATE].s;
+    const char *report = o->value[SL_OPT_REPORT].s;
+    int rc = get_plan(&j->co.plan, o, err);
+
+    if (!rc)
+        rc = get_dst(&j->co.dst, o, err);
+    if (!rc)
+        rc = sl_cli_folder(j->src, o->arg[0], err);
+    if (!rc)
+        rc = sl_cli_dtype_check(o, j->src, err);
+    if (!rc && calibrate)
+        rc = sl_cli_kl_text(&j->calibrate, &j->co.n_calibrate, calibrate, err);
+    if (!rc && report)
+        rc = sl_cli_kl_text(&j->report, &j->n_report, report, err);
+    j->co.src = j->src;
+    j->co.calibrate = j->calibrate;
+    j->co.n_thread = (uint32_t)o->value[SL_OPT_THREADS].i;
+    j->co.pin = o->value[SL_OPT_PIN].i;
+    return rc;
+}
+
+static int convert(struct job *j, const struct sl_opts *o, struct sl_err *err)
 {
     char dir[SL_CLI_PATH];
     struct sl_progress p;
-    char *text = NULL;
-    int rc = 0;
+    int rc;
 
-    if (sl_opts_has(o, SL_OPT_CALIBRATE))
-        rc = sl_cli_kl_text(&text, &co->n_calibrate,
-                            o->value[SL_OPT_CALIBRATE].s, err);
-    co->calibrate = text;
-    sl_progress_init(&p, "converting");
-    co->progress = sl_progress_step;
-    co->progress_ctx = &p;
     sl_cli_packed_dir(dir, o);
-    if (!rc && !co->dst && !*dir)
-        rc = sl_fail(err, SL_EARG,
-                     "there is no folder for packed files without HOME; name a "
-                     "file or --packed-dir");
-    if (!rc)
-        rc =
-            co->dst ? sl_convert(co, err) : sl_convert_keep(kept, co, dir, err);
-    if (*kept)
-        co->dst = *kept;
+    if (!j->co.dst && !*dir)
+        return sl_fail(err, SL_EARG,
+                       "there is no folder for packed files without HOME; name "
+                       "a file or --packed-dir");
+    sl_progress_init(&p, "converting");
+    j->co.progress = sl_progress_step;
+    j->co.progress_ctx = &p;
+    rc = j->co.dst ? sl_convert(&j->co, err)
+                   : sl_convert_keep(&j->kept, &j->co, dir, err);
     sl_progress_end(&p);
-    sl_file_free(text);
+    if (j->kept)
+        j->co.dst = j->kept;
     return rc;
 }
 
 int sl_cli_convert(const struct sl_opts *o, struct sl_err *err)
 {
-    struct sl_convert_opts co = {.n_thread =
-                                     (uint32_t)o->value[SL_OPT_THREADS].i};
-    char src[SL_CLI_PATH], *kept = NULL;
+    struct job j = {.kept = NULL};
     json_t *report = NULL;
     uint64_t t0 = sl_clock_ns();
     double s;
-    int rc = get_plan(&co.plan, o, err);
+    int rc = prepare(&j, o, err);
 
     if (!rc)
-        rc = get_dst(&co.dst, o, err);
-    if (!rc)
-        rc = sl_cli_folder(src, o->arg[0], err);
-    if (!rc && sl_opts_has(o, SL_OPT_REPORT) &&
-        sl_file_kind(o->value[SL_OPT_REPORT].s) != SL_FILE_REGULAR)
-        rc = sl_fail(err, SL_ENOTFOUND, "'%.300s' is no file with a text",
-                     o->value[SL_OPT_REPORT].s);
-    if (rc)
-        return rc;
-    co.src = src;
-    rc = convert(&kept, &co, o, err);
+        rc = convert(&j, o, err);
     s = sl_clock_s(t0, sl_clock_ns());
-    if (!rc && sl_opts_has(o, SL_OPT_REPORT))
-        rc = sl_cli_report(&report, o, src, co.dst,
+    if (!rc && j.report)
+        rc = sl_cli_report(&report, o, j.report, j.n_report, j.src, j.co.dst,
                            dtypes[o->value[SL_OPT_DTYPE].i].name, err);
     if (!rc)
-        rc = end(co.dst, s, report, o, err);
+        rc = end(j.co.dst, s, report, o, err);
     else
         json_decref(report);
-    sl_mem_free(kept);
+    sl_mem_free(j.kept);
+    sl_file_free(j.calibrate);
+    sl_file_free(j.report);
     return rc;
 }
 
-int sl_cli_check(uint64_t *n_bytes, const char *path, struct sl_err *err)
+int sl_cli_check(uint64_t *n_bytes, const char *path, const struct sl_opts *o,
+                 struct sl_err *err)
 {
-    struct sl_convert_opts co = {.src = path};
+    struct sl_convert_opts co = {.src = path,
+                                 .n_thread =
+                                     (uint32_t)o->value[SL_OPT_THREADS].i,
+                                 .pin = o->value[SL_OPT_PIN].i};
     struct sl_progress p;
     int rc;
 

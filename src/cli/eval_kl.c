@@ -78,7 +78,9 @@ int sl_cli_kl_text(char **text, size_t *len, const char *path,
 {
     int rc = sl_file_read(text, len, path, MAX_TEXT, err);
 
-    return rc ? rc : sl_cli_text(*text, *len, "the text", err);
+    return rc ? rc
+              : sl_wrap(err, sl_cli_text(*text, *len, "the text", err),
+                        "'%.300s'", path);
 }
 
 static int run(struct sl_eval_kl_opts *k, const struct sl_opts *o,

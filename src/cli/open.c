@@ -5,8 +5,7 @@
 #include "cli/progress.h"
 #include "cli/verb.h"
 
-/* --dtype bfloat16 asks for bf16 weights; ours are those of the files. */
-static int check_dtype(const struct sl_opts *o, const char *path,
+int sl_cli_dtype_check(const struct sl_opts *o, const char *path,
                        struct sl_err *err)
 {
     static const enum { AUTO, BFLOAT16 } want = BFLOAT16;
@@ -45,7 +44,8 @@ int sl_cli_cpu_check(const struct sl_opts *o, struct sl_err *err)
         name = strchr(name, '|') + 1;
     len = (int)strcspn(name, "|");
     have = sl_isa(cpu_mask[i]);
-    if (i == 0 || (strlen(have) == (size_t)len && !strncmp(have, name, (size_t)len)))
+    if (i == 0 ||
+        (strlen(have) == (size_t)len && !strncmp(have, name, (size_t)len)))
         return 0;
     return sl_fail(err, SL_EUNSUP,
                    "--cpu-mask %.*s: this processor does not have it; the "
@@ -136,7 +136,7 @@ int sl_cli_open(struct sl_engine **out, double *load_s, const struct sl_opts *o,
     int rc = sl_cli_cpu_check(o, err);
 
     if (!rc)
-        rc = check_dtype(o, path, err);
+        rc = sl_cli_dtype_check(o, path, err);
     if (rc)
         return rc;
     /* The end of a path says most. */

@@ -3,7 +3,6 @@
 
 #include <math.h>
 
-#include "base/file.h"
 #include "cli/kl.h"
 
 #define MAX_REPORT ((size_t)1 << 20)
@@ -67,31 +66,30 @@ static int answers(json_t *rows, struct sl_buf *b, struct sl_eval_kl_opts *k,
     return rc;
 }
 
-int sl_cli_report(json_t **json, const struct sl_opts *o, const char *src,
-                  const char *dst, const char *weights, struct sl_err *err)
+int sl_cli_report(json_t **json, const struct sl_opts *o, const char *text,
+                  size_t n_text, const char *src, const char *dst,
+                  const char *weights, struct sl_err *err)
 {
     struct sl_eval_kl_opts k = {.model = dst,
                                 .reference = src,
                                 .n_thread =
                                     (uint32_t)o->value[SL_OPT_THREADS].i,
-                                .pin = true,
-                                .cpu_mask = UINT32_MAX};
+                                .pin = o->value[SL_OPT_PIN].i,
+                                .cpu_mask = UINT32_MAX,
+                                .text = text,
+                                .n_text = n_text};
     json_t *by_class = json_array(), *rows = json_array();
     struct sl_eval_loss loss;
     struct sl_buf table, kl;
-    char *text = NULL;
-    int rc = sl_cli_kl_text(&text, &k.n_text, o->value[SL_OPT_REPORT].s, err);
+    int rc;
 
     sl_buf_init(&table, MAX_REPORT);
     sl_buf_init(&kl, MAX_REPORT);
-    k.text = text;
-    if (!rc)
-        rc = sl_eval_loss(&loss, dst, src, k.n_thread, err);
+    rc = sl_eval_loss(&loss, dst, src, k.n_thread, k.pin, err);
     if (!rc) {
         classes(by_class, &table, &loss);
         rc = answers(rows, &kl, &k, weights, err);
     }
-    sl_file_free(text);
     *json = json_pack("{s:o, s:o}", "classes", by_class, "rows", rows);
     sl_buf_add(&table, "\n", 1);
     sl_buf_add(&table, kl.p, kl.len);

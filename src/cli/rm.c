@@ -1,10 +1,12 @@
 /* cli/rm.c - sluice rm NAME, sluice gc: removing what was fetched */
+#include "cli/open.h"
 #include "cli/ready.h"
 #include "cli/verb.h"
 
 #include "base/term.h"
 #include "bundle/choose.h"
 #include "bundle/sweep.h"
+#include "engine/convert.h"
 
 static void on_removed(void *ctx, const char *what, uint64_t bytes)
 {
@@ -83,8 +85,7 @@ static int find(struct thing *t, const struct sl_places *p, const char *name,
     rc = sl_target_parse(&target, name, err);
     if (rc)
         return rc;
-    if (!*target.pick &&
-        !sl_install_from(&t->install, p, target.repo, NULL) &&
+    if (!*target.pick && !sl_install_from(&t->install, p, target.repo, NULL) &&
         (!*target.rev || !strcmp(target.rev, t->install.sha)))
         return 0;
     t->is_bundle = false;
@@ -137,14 +138,36 @@ int sl_cli_rm(const struct sl_opts *o, struct sl_err *err)
     if (t.is_bundle)
         s.except = t.install.dir;
     if (!rc && weights)
-        rc = sl_sweep_weights(&s, t.repo, t.sha, t.only.n ? &t.only : NULL,
-                              err);
+        rc =
+            sl_sweep_weights(&s, t.repo, t.sha, t.only.n ? &t.only : NULL, err);
     sl_hub_list_deinit(&t.only);
     if (rc == SL_ENOTFOUND && t.is_bundle)
         rc = 0; /* its weights were never fetched */
     if (!rc)
         say_sum(&s);
     return rc;
+}
+
+static void on_packed(void *ctx, const char *path, uint64_t bytes)
+{
+    struct sl_sweep *s = ctx;
+
+    s->bytes += bytes;
+    on_removed(NULL, path, bytes);
+}
+
+static int sweep_packed(struct sl_sweep *s, const struct sl_opts *o,
+                        struct sl_err *err)
+{
+    const struct sl_packing_sweep ps = {.days =
+                                            (int)o->value[SL_OPT_OLDER_THAN].i,
+                                        .dry_run = s->dry_run,
+                                        .removed = on_packed,
+                                        .ctx = s};
+    char dir[SL_CLI_PATH];
+
+    sl_cli_packed_dir(dir, o);
+    return *dir ? sl_convert_sweep(dir, &ps, err) : 0;
 }
 
 int sl_cli_gc(const struct sl_opts *o, struct sl_err *err)
@@ -162,6 +185,8 @@ int sl_cli_gc(const struct sl_opts *o, struct sl_err *err)
         return rc;
     init(&s, &p, o);
     rc = sl_sweep_garbage(&s, &so, err);
+    if (!rc && o->value[SL_OPT_PACKED].i)
+        rc = sweep_packed(&s, o, err);
     if (!rc)
         say_sum(&s);
     return rc;

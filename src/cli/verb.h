@@ -14,9 +14,8 @@ typedef int sl_verb_fn(const struct sl_opts *o, struct sl_err *err);
 sl_verb_fn sl_cli_run, sl_cli_info, sl_cli_tokenize, sl_cli_doctor,
     sl_cli_version, sl_cli_eval, sl_cli_serve, sl_cli_bench, sl_cli_pull,
     sl_cli_list, sl_cli_rm, sl_cli_gc, sl_cli_verify, sl_cli_profiles,
-    sl_cli_init, sl_cli_build, sl_cli_push, sl_cli_search, sl_cli_login, sl_cli_logout,
-    sl_cli_ps, sl_cli_stop, sl_cli_logs,
-    sl_cli_convert;
+    sl_cli_init, sl_cli_build, sl_cli_push, sl_cli_search, sl_cli_login,
+    sl_cli_logout, sl_cli_ps, sl_cli_stop, sl_cli_logs, sl_cli_convert;
 
 /* SL_EARG when there are more than `max` arguments beside the options; `want`
  * says what they are. */
@@ -42,20 +41,22 @@ int sl_cli_text(const char *s, size_t len, const char *what,
 /* 'demo' or a path -> the folder that the library opens. See cli/ready.h for
  * everything that a user may call a model. */
 #define SL_CLI_PATH 4096
-int sl_cli_folder(char path[SL_CLI_PATH], const char *name,
-                  struct sl_err *err);
+int sl_cli_folder(char path[SL_CLI_PATH], const char *name, struct sl_err *err);
 
 /* Read a model whole, in any form; *n_bytes is what was checked. */
-int sl_cli_check(uint64_t *n_bytes, const char *path, struct sl_err *err);
+int sl_cli_check(uint64_t *n_bytes, const char *path, const struct sl_opts *o,
+                 struct sl_err *err);
 
 /* sluice eval kl FILE, with the model in `dir`. */
 int sl_cli_eval_kl(const struct sl_opts *o, const char *dir,
                    struct sl_err *err);
 
-/* What the file `dst`, made of `src` with weights of this name, lost: printed
- * as a table, or (--json) only given as *json, which the caller ends. */
-int sl_cli_report(json_t **json, const struct sl_opts *o, const char *src,
-                  const char *dst, const char *weights, struct sl_err *err);
+/* What the file `dst`, made of `src` with weights of this name, lost, on this
+ * text: printed as a table, or (--json) only given as *json, which the caller
+ * ends. */
+int sl_cli_report(json_t **json, const struct sl_opts *o, const char *text,
+                  size_t n_text, const char *src, const char *dst,
+                  const char *weights, struct sl_err *err);
 
 /* Print a JSON value on a line of its own, and end it. */
 int sl_cli_print_json(json_t *j, struct sl_err *err);

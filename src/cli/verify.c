@@ -183,7 +183,8 @@ static int listed_here(struct verify *v, const char *dir,
         if (rc || !path || !d)
             continue;
         if (sl_name_path_flaw(path) || !sl_name_is_hex(d, SL_NAME_SHA256))
-            rc = sl_fail(&why, SL_EFORMAT, "its manifest lists what is no file");
+            rc =
+                sl_fail(&why, SL_EFORMAT, "its manifest lists what is no file");
         else
             rc = sl_hub_list_add(
                 &l, path,
@@ -229,10 +230,17 @@ static int bundle_here(struct verify *v, const char *dir, struct sl_err *err)
 /* A model that lies here. */
 static int model(struct verify *v, const char *path, struct sl_err *err)
 {
+    bool quick = v->o->value[SL_OPT_QUICK].i;
     struct sl_err why;
     uint64_t n;
-    int rc = sl_cli_check(&n, path, &why);
+    int rc;
 
+    if (quick || v->o->value[SL_OPT_REPAIR].i)
+        return sl_fail(err, SL_EARG,
+                       "%s is for what was fetched from a hub, and '%.300s' "
+                       "lies here; remove it",
+                       quick ? "--quick" : "--repair", path);
+    rc = sl_cli_check(&n, path, v->o, &why);
     if (rc && rc != SL_EFORMAT)
         return sl_fail(err, (enum sl_code)rc, "%s", why.msg);
     if (rc)

@@ -31,6 +31,11 @@ static bool ends_with(const char *s, const char *end)
     return n >= m && !strcmp(s + n - m, end);
 }
 
+static bool is_gguf(const char *dst)
+{
+    return ends_with(dst, ".gguf") || ends_with(dst, ".GGUF");
+}
+
 static int to_gguf(const struct sl_convert_opts *o, struct sl_source *src,
                    const struct sl_importance *imp, struct sl_pool *pool,
                    struct sl_err *err)
@@ -62,19 +67,50 @@ static int to_packed(const struct sl_convert_opts *o, struct sl_source *src,
     return sl_packing_write(o->dst, src, &po, err);
 }
 
-static int check_dst(const struct sl_convert_opts *o, struct sl_err *err)
+/* Is it a file that we may replace: a model, and not of the source. */
+static int check_old(const char *dst, const struct sl_source *src,
+                     struct sl_err *err)
 {
     struct sl_file_stamp a, b;
 
-    if (sl_file_kind(o->dst) == SL_FILE_DIR)
-        return sl_fail(err, SL_EARG,
-                       "'%.300s' is a folder; name the file to write", o->dst);
+    for (size_t i = 0; src->ckpt && i < sl_ckpt_n_file(src->ckpt); i++)
+        if (sl_file_stamp(&a, sl_ckpt_file(src->ckpt, i)) &&
+            sl_file_stamp(&b, dst) && a.dev == b.dev && a.inode == b.inode)
+            return sl_fail(err, SL_EARG,
+                           "'%.300s' is part of the source; name another file",
+                           dst);
+    if (is_gguf(dst) || sl_packed_is(dst))
+        return 0;
+    return sl_fail(err, SL_EARG,
+                   "'%.300s' is there and is no model that a conversion wrote; "
+                   "remove it, or name another file",
+                   dst);
+}
+
+static int check_dst(const struct sl_convert_opts *o,
+                     const struct sl_source *src, struct sl_err *err)
+{
+    struct sl_file_stamp a, b;
+
     if (sl_file_stamp(&a, o->src) && sl_file_stamp(&b, o->dst) &&
         a.dev == b.dev && a.inode == b.inode)
         return sl_fail(err, SL_EARG,
                        "'%.300s' is the source itself; name another file",
                        o->dst);
-    return 0;
+    switch (sl_file_kind(o->dst)) {
+    case SL_FILE_NONE:
+        return 0;
+    case SL_FILE_REGULAR:
+        return check_old(o->dst, src, err);
+    case SL_FILE_DIR:
+        return sl_fail(err, SL_EARG,
+                       "'%.300s' is a folder; name the file to write", o->dst);
+    default:
+        return sl_fail(err, SL_EARG,
+                       "'%.300s' is not a regular file, and a conversion would "
+                       "replace it; name another",
+                       o->dst);
+    }
 }
 
 /* What the calibration text says; *use is NULL without one. */
@@ -105,17 +141,17 @@ int sl_convert(const struct sl_convert_opts *o, struct sl_err *err)
     struct sl_importance imp = {0};
     struct sl_source *src = NULL;
     struct sl_pool *pool = NULL;
-    int rc = check_dst(o, err);
+    int rc = sl_source_open(&src, o->src, err);
 
     if (!rc)
-        rc = sl_source_open(&src, o->src, err);
+        rc = check_dst(o, src, err);
     if (!rc)
-        rc = sl_pool_open(&pool, o->n_thread, true, err);
+        rc = sl_pool_open(&pool, o->n_thread, o->pin, err);
     if (!rc)
         rc = measure(&imp, &use, o, src, pool, err);
     if (!rc)
-        rc = ends_with(o->dst, ".gguf") ? to_gguf(o, src, use, pool, err)
-                                        : to_packed(o, src, use, pool, err);
+        rc = is_gguf(o->dst) ? to_gguf(o, src, use, pool, err)
+                             : to_packed(o, src, use, pool, err);
     sl_importance_deinit(&imp);
     sl_pool_close(&pool);
     sl_source_close(&src);
@@ -137,7 +173,7 @@ int sl_convert_keep(char **path, const struct sl_convert_opts *o,
                      "it is a packed file and used as it is; name a file to "
                      "copy it to");
     if (!rc)
-        rc = sl_pool_open(&pool, o->n_thread, true, err);
+        rc = sl_pool_open(&pool, o->n_thread, o->pin, err);
     po.pool = pool;
     if (!rc)
         rc = sl_packing_cached(&src, cache_dir, &po, err);
@@ -146,6 +182,12 @@ int sl_convert_keep(char **path, const struct sl_convert_opts *o,
     sl_pool_close(&pool);
     sl_source_close(&src);
     return sl_wrap(err, rc, "converting '%.300s'", o->src);
+}
+
+int sl_convert_sweep(const char *cache_dir, const struct sl_packing_sweep *s,
+                     struct sl_err *err)
+{
+    return sl_packing_sweep(cache_dir, s, err);
 }
 
 static int verify(uint64_t *n_bytes, const struct sl_convert_opts *o,
@@ -189,7 +231,7 @@ int sl_convert_verify(uint64_t *n_bytes, const struct sl_convert_opts *o,
     }
     sl_tokenizer_close(&t);
     if (!rc)
-        rc = sl_pool_open(&pool, o->n_thread, true, err);
+        rc = sl_pool_open(&pool, o->n_thread, o->pin, err);
     if (!rc)
         rc = verify(n_bytes, o, src, pool, err);
     sl_pool_close(&pool);

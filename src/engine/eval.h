@@ -53,7 +53,8 @@ struct sl_eval_loss {
 
 /* Two forms of one model; both as they are stored. Both are in memory. */
 int sl_eval_loss(struct sl_eval_loss *out, const char *model,
-                 const char *reference, uint32_t n_thread, struct sl_err *err);
+                 const char *reference, uint32_t n_thread, bool pin,
+                 struct sl_err *err);
 
 /* SL_EFORMAT when a logit of either is not finite. */
 int sl_eval_kl(struct sl_eval_kl *out, const struct sl_eval_kl_opts *o,

@@ -153,7 +153,8 @@ static int measure(struct sl_eval_loss *out, struct loss *l,
 }
 
 int sl_eval_loss(struct sl_eval_loss *out, const char *model,
-                 const char *reference, uint32_t n_thread, struct sl_err *err)
+                 const char *reference, uint32_t n_thread, bool pin,
+                 struct sl_err *err)
 {
     static const char *const name[SL_EVAL_CLASSES] = {
         [SL_W_EMBED] = "embedding",  [SL_W_HEAD] = "head",
@@ -163,7 +164,7 @@ int sl_eval_loss(struct sl_eval_loss *out, const char *model,
     struct sl_weights *ref = NULL, *got = NULL;
     struct sl_pool *pool = NULL;
     struct loss l = {0};
-    int rc = sl_pool_open(&pool, n_thread, true, err);
+    int rc = sl_pool_open(&pool, n_thread, pin, err);
     struct sl_load_opts lo = {.pool = pool};
 
     *out = (struct sl_eval_loss){0};

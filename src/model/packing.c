@@ -387,6 +387,8 @@ static int open_kept(struct sl_source **out, struct cache *c,
     }
     if (rc)
         sl_source_close(out);
+    else
+        (void)sl_file_touch(c->receipt, sl_file_now()); /* packing_sweep.h */
     return rc;
 }
 

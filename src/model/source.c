@@ -83,6 +83,19 @@ static int fill(struct sl_source *s, struct sl_err *err)
     return names ? sl_wrap(err, rc, "'%.300s'", s->path) : rc;
 }
 
+/* None of the family is without, and pages of keys and values would have no
+ * size. */
+static int check_kinds(const struct sl_source *s, struct sl_err *err)
+{
+    for (uint32_t i = 0; i < s->conf.n_layer; i++)
+        if (s->conf.kind[i] == SL_LAYER_FULL)
+            return 0;
+    return sl_fail(err, SL_EUNSUP,
+                   "none of the %u layers of '%.300s' has full attention; "
+                   "models of this family have some",
+                   s->conf.n_layer, s->path);
+}
+
 int sl_source_open(struct sl_source **out, const char *path, struct sl_err *err)
 {
     struct sl_source *s = NULL;
@@ -92,6 +105,8 @@ int sl_source_open(struct sl_source **out, const char *path, struct sl_err *err)
         rc = sl_mem_dup(&s->path, path, strlen(path), err);
     if (!rc)
         rc = fill(s, err);
+    if (!rc)
+        rc = check_kinds(s, err);
     if (rc)
         sl_source_close(&s);
     else

@@ -8,12 +8,15 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import struct
+import subprocess
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, os.path.dirname(__file__))
-from e2e import Run, check, done, test  # noqa: E402
+from e2e import SLUICE, Run, check, done, test  # noqa: E402
 from gguf import Gguf  # noqa: E402
 
 DEMO = "models/demo"
@@ -103,6 +106,36 @@ def kept_without_a_name():
         check(Run("convert", path, *argv).refused(2, "packed file"))
         r = Run("convert", DEMO, "-o", f"{d}/x.gguf")
         check(r.rc == 0 and answer(f"{d}/x.gguf"), r)
+
+
+@test
+def what_nothing_opens_goes():
+    def kept():
+        return sorted(x.name for x in pathlib.Path(d).rglob("*")
+                      if x.is_file())
+
+    with tempfile.TemporaryDirectory() as d:
+        where = ["--packed-dir", d]
+        gc = ["gc", "--packed", *where, "--cache-dir", f"{d}/none"]
+        for dtype in ("q8", "q4"):
+            r = Run("convert", DEMO, "--dtype", dtype, *where)
+            check(r.rc == 0, r)
+        old = time.time() - 31 * 86400
+        for path in pathlib.Path(d, "packed").rglob("*"):
+            os.utime(path, (old, old))
+        before = answer(DEMO, "--dtype", "q4", *where)  # opens one of them
+        both = kept()
+        check(len(both) == 4, both)
+        r = Run(*gc, "--older-than", "40")
+        check(r.rc == 0 and kept() == both, r)
+        r = Run(*gc, "--dry-run")
+        check(r.rc == 0 and kept() == both and len(r.out.splitlines()) == 2, r)
+        r = Run(*gc)
+        check(r.rc == 0 and len(r.out.splitlines()) == 2, r)
+        left = kept()
+        check(len(left) == 2, left)
+        check(answer(DEMO, "--dtype", "q4", *where) == before and
+              kept() == left, "the one in use is gone")
 
 
 @test
@@ -219,7 +252,7 @@ def a_text_says_which_columns_count():
         check(Run("convert", DEMO, f"{d}/e.sluice", "--dtype", "q8",
                   "--calibrate", cal).refused(2, "use q4"))
         check(Run("convert", DEMO, f"{d}/e.sluice", "--report", f"{d}/no")
-              .refused(4, "no file with a text"))
+              .refused(4, f"{d}/no"))
         check("e.sluice" not in os.listdir(d), os.listdir(d))
         check(Run("convert", f"{d}/a.sluice", f"{d}/e.sluice", "--dtype", "q4",
                   "--calibrate", cal).refused(3, "with its source"))
@@ -243,6 +276,36 @@ def leftovers_of_killed_ones():
 
 
 @test
+def ended_ones_leave_nothing():
+    with tempfile.TemporaryDirectory() as d:
+        try:
+            os.close(os.open(d, os.O_TMPFILE | os.O_RDWR))
+        except OSError:
+            return print("no files without a name here: nothing was tried")
+        argv = [SLUICE, "convert", DEMO, f"{d}/x.sluice", "--dtype", "q4"]
+        for sig in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+            for after in (0.02, 0.05, 0.1):
+                p = subprocess.Popen(argv, stderr=subprocess.DEVNULL)
+                time.sleep(after)
+                p.send_signal(sig)
+                p.wait()
+        check(set(os.listdir(d)) <= {"x.sluice"}, os.listdir(d))
+
+
+@test
+def at_the_same_time():
+    with tempfile.TemporaryDirectory() as d:
+        argv = [SLUICE, "convert", DEMO, f"{d}/x.sluice", "--threads", "1",
+                "--no-pin"]
+        all_of = [subprocess.Popen(argv, stderr=subprocess.PIPE, text=True)
+                  for _ in range(6)]
+        for p in all_of:
+            _, err = p.communicate()
+            check(p.returncode == 0, err)
+        check(os.listdir(d) == ["x.sluice"] and answer(f"{d}/x.sluice"))
+
+
+@test
 def refusals():
     with tempfile.TemporaryDirectory() as d:
         check(Run("convert").refused(2, "takes a model and at most one file"))
@@ -255,6 +318,40 @@ def refusals():
         check(Run("convert", "nowhere", f"{d}/x.gguf").refused(4, "nowhere"))
         check(Run("convert", DEMO, d).refused(2, "is a folder"))
         check(Run("convert", DEMO, f"{d}/no/x.gguf").refused(4, "x.gguf"))
+        os.mkfifo(f"{d}/fifo")
+        check(Run("convert", DEMO, f"{d}/fifo").refused(2, "not a regular"))
+        pathlib.Path(d, "thesis.txt").write_text("much work")
+        check(Run("convert", DEMO, f"{d}/thesis.txt").refused(
+            2, "no model that a conversion wrote"))
+        check(pathlib.Path(d, "thesis.txt").read_text() == "much work")
+        m = f"{d}/m"
+        shutil.copytree(DEMO, m)
+        check(Run("convert", m, f"{m}/model.safetensors", "--dtype", "q4")
+              .refused(2, "remove it, or name another"))
+        check(Run("info", m).rc == 0, "the source was damaged")
+        conf = json.loads(pathlib.Path(m, "config.json").read_text())
+        conf["layer_types"] = ["linear_attention"] * 4
+        pathlib.Path(f"{d}/linear").mkdir()
+        pathlib.Path(d, "linear/config.json").write_text(json.dumps(conf))
+        for verb in (["run", f"{d}/linear", "x"], ["info", f"{d}/linear"]):
+            check(Run(*verb).refused(3, "none of the 4 layers"))
+        check(Run("convert", DEMO, f"{d}/new.gguf", "--report", f"{d}/fifo2")
+              .refused(4, "fifo2"))
+        pathlib.Path(d, "bytes").write_bytes(b"\xff\xfe\x00")
+        check(Run("convert", DEMO, f"{d}/new.gguf", "--report", f"{d}/bytes")
+              .refused(2, "bytes"))
+        check(not os.path.exists(f"{d}/new.gguf"), "found after the work")
+        check(Run("verify", m, "--quick").refused(2, "--quick is for what"))
+        check(Run("verify", m, "--repair").refused(2, "--repair is for what"))
+        r = Run("convert", m, f"{d}/bf16.GGUF", "--dtype", "bfloat16",
+                "--no-pin")
+        check(r.rc == 0 and pathlib.Path(d, "bf16.GGUF").read_bytes()[:4] ==
+              b"GGUF", r)
+        check(Run("verify", f"{d}/bf16.GGUF", "--threads", "1").rc == 0)
+        r = Run("convert", m, f"{d}/q8.gguf", "--dtype", "q8")
+        check(r.rc == 0 and Run("convert", f"{d}/q8.gguf", f"{d}/y.gguf",
+                                "--dtype", "bfloat16")
+              .refused(3, "not bfloat16"), r)
         r = Run("convert", DEMO, f"{d}/x.gguf")
         check(r.rc == 0, r)
         check(Run("convert", f"{d}/x.gguf", f"{d}/x.gguf")
