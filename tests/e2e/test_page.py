@@ -160,7 +160,9 @@ def a_conversation():
     B.until(answered + "1")
     check("stopped" in B.js("document.querySelector('.assistant').innerText"),
           "it says so")
-    B.js("$('think').checked = false")
+    # Drawn at random, an answer may fill the context, and the next is refused.
+    B.js("$('think').checked = false; $('temperature').value = '0'; "
+         "$('max').value = '300'")
     B.ask("Say <img src=x onerror=alert(1)> and <b>hello</b>.")
     B.until(answered + "2")
     check(B.js("document.querySelectorAll('#log img, #log b').length") == 0,
