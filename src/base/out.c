@@ -12,6 +12,7 @@
 #include "base/machine.h"
 #include "base/mem.h"
 
+#define PATH_CAP 4096
 #define TRIES 8 /* chosen: each needs another process in a window of us */
 
 /* --- what killed processes left --- */
@@ -26,7 +27,7 @@ static void sweep_one(void *ctx, const char *name)
 {
     const struct sweep *w = ctx;
     size_t n = strlen(w->name), digits;
-    char path[4096];
+    char path[PATH_CAP];
     int fd;
 
     if (strncmp(name, w->name, n) || name[n] != '.')
@@ -43,20 +44,30 @@ static void sweep_one(void *ctx, const char *name)
     (void)close(fd);
 }
 
-static void sweep(const char *path)
+/* The folder that a path is in; NULL when its name is too long. *name is the
+ * rest. */
+static const char *folder_of(char dir[PATH_CAP], const char *path,
+                             const char **name)
 {
     const char *slash = strrchr(path, '/');
     size_t n = slash ? (size_t)(slash - path) + 1 : 0;
-    char dir[4096] = ".";
-    struct sweep w = {dir, path + n};
 
-    if (n >= sizeof(dir))
-        return;
-    if (n > 0) {
-        memcpy(dir, path, n);
-        dir[n] = 0;
-    }
-    (void)sl_dir_each(dir, sweep_one, &w, NULL);
+    *name = path + n;
+    if (n >= PATH_CAP)
+        return NULL;
+    memcpy(dir, n ? path : "./", n ? n : 2);
+    dir[n ? n : 2] = 0;
+    return dir;
+}
+
+static void sweep(const char *path)
+{
+    char dir[PATH_CAP];
+    struct sweep w;
+
+    w.dir = folder_of(dir, path, &w.name);
+    if (w.dir)
+        (void)sl_dir_each(dir, sweep_one, &w, NULL);
 }
 
 /* Lock what was just made. False when another took it for a leftover before. */
@@ -74,16 +85,11 @@ static bool own(int fd)
  * file system has none. */
 static int open_nameless(const char *path, mode_t mode)
 {
-    const char *slash = strrchr(path, '/');
-    size_t n = slash ? (size_t)(slash - path) + 1 : 0;
-    char dir[4096] = ".";
+    char dir[PATH_CAP];
+    const char *name;
 
-    if (n >= sizeof(dir))
+    if (!folder_of(dir, path, &name))
         return -1;
-    if (n > 0) {
-        memcpy(dir, path, n);
-        dir[n] = 0;
-    }
     return open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
 }
 
@@ -138,7 +144,7 @@ int sl_out_rename(struct sl_out *o, const char *path, struct sl_err *err)
 static int open_out(struct sl_out *o, const char *path, uint64_t bytes,
                     bool spare, struct sl_err *err)
 {
-    char tmp[4096];
+    char tmp[PATH_CAP];
     uint64_t tag = spare ? sl_machine_random() : (uint64_t)getpid();
     int n = snprintf(tmp, sizeof(tmp), spare ? "%s.%016llx.tmp" : "%s.%llu.tmp",
                      path, (unsigned long long)tag);

@@ -100,6 +100,11 @@ static void quantise_q4_0(void *dst, const float *x, const float *w)
     put_q4_0(dst, x, sl_fit_scale(x, w, 32, -8, 7));
 }
 
+static void quick_q4_0(void *dst, const float *x, const float *w)
+{
+    put_q4_0(dst, x, sl_fit_quick(x, w, 32, -8, 7));
+}
+
 static void dequantise_q4_0(float *y, const void *src)
 {
     const struct sl_q4_0_block *k = src;
@@ -519,40 +524,33 @@ bool sl_quant_is(enum sl_dtype t)
            (types[t].quantise != NULL || sl_quant_file_is(t));
 }
 
-void sl_quantise_row(enum sl_dtype t, void *dst, const float *x, const float *w,
-                     size_t n)
+/* w NULL: all elements alike. */
+static void each_block(quantise_fn *fn, enum sl_dtype t, void *dst,
+                       const float *x, const float *w, size_t n)
 {
     const struct sl_dtype_info *d = sl_dtype_get(t);
     unsigned char block[sizeof(struct sl_q6_k_block)] SL_ALIGNED(8);
     float alike[SL_QSUPER];
 
+    SL_CHECK(fn && n % d->block == 0);
     for (size_t i = 0; !w && i < d->block; i++)
         alike[i] = 1;
-
-    SL_CHECK(types[t].quantise && n % d->block == 0);
     for (size_t i = 0; i < n / d->block; i++) {
-        types[t].quantise(block, x + i * d->block,
-                          w ? w + i * d->block : alike);
+        fn(block, x + i * d->block, w ? w + i * d->block : alike);
         memcpy((unsigned char *)dst + i * d->bytes, block, d->bytes);
     }
 }
 
+void sl_quantise_row(enum sl_dtype t, void *dst, const float *x, const float *w,
+                     size_t n)
+{
+    each_block(types[t].quantise, t, dst, x, w, n);
+}
+
 void sl_quantise_quick(enum sl_dtype t, void *dst, const float *x, size_t n)
 {
-    struct sl_q4_0_block block;
-    float one[32];
-
-    if (t != SL_Q4_0) {
-        sl_quantise_row(t, dst, x, NULL, n);
-        return;
-    }
-    for (size_t i = 0; i < 32; i++)
-        one[i] = 1;
-    for (size_t i = 0; i < n / 32; i++) {
-        put_q4_0(&block, x + 32 * i,
-                 sl_fit_quick(x + 32 * i, one, 32, -8, 7));
-        memcpy((unsigned char *)dst + i * sizeof(block), &block, sizeof(block));
-    }
+    each_block(t == SL_Q4_0 ? quick_q4_0 : types[t].quantise, t, dst, x, NULL,
+               n);
 }
 
 void sl_dequantise_row(enum sl_dtype t, float *y, const void *src, size_t n)

@@ -393,15 +393,8 @@ void sl_simple_start(struct sl_server *s, struct sl_exchange *x,
 {
     struct call *c = NULL;
 
-    if (!sl_task_reserve(s, 1)) {
-        sl_error_reply(x, 503, "overloaded", NULL, "%s", sl_queue_is_full);
+    if (!sl_task_admit(&c, sizeof(*c), s, x))
         return;
-    }
-    if (sl_mem_alloc(&c, 1, sizeof(*c), "a request", NULL)) {
-        sl_task_release(s, 1);
-        sl_error_reply(x, 503, NULL, NULL, SL_NO_MEMORY);
-        return;
-    }
     c->s = s;
     c->x = x;
     c->what = what;
@@ -409,7 +402,6 @@ void sl_simple_start(struct sl_server *s, struct sl_exchange *x,
     sl_http_take_body(x, &c->body);
     x->user = c;
     x->gone = call_gone;
-    s->n_task++;
     c->job = (struct sl_job){.run = call_run, .done = call_done};
     sl_work_push(s->work, &c->job);
 }

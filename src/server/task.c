@@ -14,7 +14,8 @@ static const char NOT_BEGUN[] = "the server is stopping and had not begun "
 
 static struct sl_task *task_of(struct sl_job *j)
 {
-    return (struct sl_task *)(void *)((char *)j - offsetof(struct sl_task, job));
+    return (struct sl_task *)(void *)((char *)j -
+                                      offsetof(struct sl_task, job));
 }
 
 /* ---------------------------------------------------------------- the end */
@@ -336,7 +337,8 @@ static bool set_deadline(struct sl_task *t)
         return false;
     }
     tv = (struct timeval){.tv_sec = (time_t)s,
-                          .tv_usec = (suseconds_t)((s - (double)(time_t)s) * 1e6)};
+                          .tv_usec =
+                              (suseconds_t)((s - (double)(time_t)s) * 1e6)};
     t->late = evtimer_new(t->s->base, on_late, t);
     if (t->late && !event_add(t->late, &tv))
         return true;
@@ -349,10 +351,8 @@ static bool set_deadline(struct sl_task *t)
 /* Nothing is generated: the prompt alone is the answer. */
 static void end_echo(struct sl_task *t)
 {
-    struct sl_piece p = {.text = "",
-                         .finish = SL_FINISH_LENGTH,
-                         .stop_text = -1,
-                         .stop_id = -1};
+    struct sl_piece p = {
+        .text = "", .finish = SL_FINISH_LENGTH, .stop_text = -1, .stop_id = -1};
 
     for (uint32_t i = 0; i < t->n_choice; i++)
         sl_answer_piece(&t->choice[i], &p);
@@ -438,23 +438,31 @@ void sl_task_release(struct sl_server *s, uint32_t n)
     atomic_fetch_sub_explicit(&s->n_place, n, memory_order_relaxed);
 }
 
+bool sl_task_admit(void *out, size_t size, struct sl_server *s,
+                   struct sl_exchange *x)
+{
+    if (!sl_task_reserve(s, 1)) {
+        sl_error_reply(x, 503, "overloaded", NULL, "%s", sl_queue_is_full);
+        return false;
+    }
+    if (sl_mem_alloc(out, 1, size, "a request", NULL)) {
+        sl_task_release(s, 1);
+        sl_error_reply(x, 503, NULL, NULL, SL_NO_MEMORY);
+        return false;
+    }
+    s->n_task++;
+    return true;
+}
+
 void sl_task_start(struct sl_server *s, struct sl_exchange *x,
                    enum sl_request_kind kind)
 {
     struct sl_task *t = NULL;
     struct timespec now;
 
-    if (!sl_task_reserve(s, 1)) {
-        sl_error_reply(x, 503, "overloaded", NULL, "%s", sl_queue_is_full);
+    if (!sl_task_admit(&t, sizeof(*t), s, x))
         return;
-    }
-    if (sl_mem_alloc(&t, 1, sizeof(*t), "a request", NULL)) {
-        sl_task_release(s, 1);
-        sl_error_reply(x, 503, NULL, NULL, SL_NO_MEMORY);
-        return;
-    }
     clock_gettime(CLOCK_REALTIME, &now);
-    s->n_task++;
     t->n_reserved = 1;
     t->s = s;
     t->x = x;

@@ -115,6 +115,11 @@ bool sl_task_reserve(struct sl_server *s, uint32_t n);
 void sl_task_release(struct sl_server *s, uint32_t n);
 extern const char sl_queue_is_full[]; /* what a client is told */
 
+/* A place for one and `size` zero bytes for its state, *out, which ends with
+ * sl_mem_free; counted in n_task. False when x has had its refusal. Loop. */
+bool sl_task_admit(void *out, size_t size, struct sl_server *s,
+                   struct sl_exchange *x);
+
 /* A text that cannot fit whatever its tokens are is refused before it is made
  * into tokens, which takes long. */
 int sl_check_text(const struct sl_server *s, size_t len, int64_t n_out,
