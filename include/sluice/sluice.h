@@ -323,8 +323,9 @@ struct sl_piece {
     const char *text; /* whole characters; not terminated */
     size_t n_text;
     const int32_t *ids; /* tokens that this piece consumed */
-    const uint32_t *text_end; /* [n_ids] bytes of `text` that were ready with
-                                 each; the end of an answer may add more */
+    const uint32_t *said; /* [n_ids] bytes of the whole answer where the text
+                             of each ends. Text that may begin a stop text
+                             comes with a later piece than its ids */
     size_t n_ids;
     const struct sl_logprob *logprobs; /* [n_ids], or NULL if not asked for */
     const struct sl_logprob *top;      /* [n_ids][n_top] */
@@ -406,8 +407,17 @@ SL_API int sl_decode(char **text, size_t *len, const struct sl_engine *e,
  * the id does not exist. Lives as long as the engine. */
 SL_API const char *sl_token(size_t *len, const struct sl_engine *e, int32_t id);
 
-/* Tokens with a name: the end of a text, padding, the beginning; -1: none. */
-enum sl_named_token { SL_TOKEN_EOS, SL_TOKEN_PAD, SL_TOKEN_BOS };
+/* Tokens with a name: the end of a text, padding, the beginning; <think>,
+ * </think>, <tool_call> and </tool_call>. -1: none. */
+enum sl_named_token {
+    SL_TOKEN_EOS,
+    SL_TOKEN_PAD,
+    SL_TOKEN_BOS,
+    SL_TOKEN_THINK,
+    SL_TOKEN_THINK_END,
+    SL_TOKEN_CALL,
+    SL_TOKEN_CALL_END,
+};
 SL_API int32_t sl_token_named(const struct sl_engine *e,
                               enum sl_named_token which);
 

@@ -22,7 +22,7 @@ static int take(struct sl_answer *a, const struct sl_piece *p, bool stream,
     if (p->finish != SL_FINISH_NONE)
         a->finish = p->finish;
     if (stream && paint)
-        return sl_paint_put(paint, p->text, p->n_text, err);
+        return sl_paint_put(paint, p, err);
     return stream ? sl_out_write(p->text, p->n_text, err) : 0;
 }
 

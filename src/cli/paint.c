@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/term.h"
-#include "text/parse.h"
+#include "text/align.h"
 
 #define DIM "\033[2m"
 #define PLAIN "\033[0m"
@@ -17,10 +17,23 @@
 
 struct sl_paint {
     struct sl_parse *parse;
+    struct sl_align align;
     json_t *tools;
     struct sl_buf out;
     bool dim;
 };
+
+static void open_align(struct sl_paint *p, const struct sl_engine *e)
+{
+    const int32_t tag[SL_ALIGN_TAGS] = {
+        [SL_PARSE_TAG_THINK] = sl_token_named(e, SL_TOKEN_THINK),
+        [SL_PARSE_TAG_THINK_END] = sl_token_named(e, SL_TOKEN_THINK_END),
+        [SL_PARSE_TAG_CALL] = sl_token_named(e, SL_TOKEN_CALL),
+        [SL_PARSE_TAG_CALL_END] = sl_token_named(e, SL_TOKEN_CALL_END),
+    };
+
+    sl_align_init(&p->align, tag);
+}
 
 static int open_parse(struct sl_paint *p, struct sl_engine *e,
                       const struct sl_gen_opts *o, struct sl_err *err)
@@ -36,6 +49,7 @@ static int open_parse(struct sl_paint *p, struct sl_engine *e,
     sl_parse_opts_init(&po);
     po.start = sl_parse_start_of(prompt, len);
     po.reasoning = true;
+    po.tags_by_id = p->align.by_id;
     if (o->tools) {
         p->tools = json_loads(o->tools, 0, NULL);
         po.tools = p->tools;
@@ -58,6 +72,7 @@ int sl_paint_open(struct sl_paint **out, struct sl_engine *e,
     if (rc)
         return rc;
     sl_buf_init(&p->out, MAX_LINE);
+    open_align(p, e);
     rc = open_parse(p, e, opts, err);
     if (rc)
         sl_paint_close(&p);
@@ -71,6 +86,7 @@ void sl_paint_close(struct sl_paint **p)
     if (!*p)
         return;
     sl_parse_close(&(*p)->parse);
+    sl_align_deinit(&(*p)->align);
     json_decref((*p)->tools);
     sl_buf_deinit(&(*p)->out);
     sl_mem_free(*p);
@@ -134,11 +150,16 @@ static int flush(struct sl_paint *p, struct sl_err *err)
                                  : sl_out_write(p->out.p, p->out.len, err);
 }
 
-int sl_paint_put(struct sl_paint *p, const char *text, size_t len,
+int sl_paint_put(struct sl_paint *p, const struct sl_piece *piece,
                  struct sl_err *err)
 {
-    int rc = sl_parse_feed(p->parse, text, len, err);
+    struct sl_align_step s;
+    int rc = sl_align_put(&p->align, piece->text, piece->n_text, piece->ids,
+                          piece->said, piece->n_ids,
+                          piece->finish != SL_FINISH_NONE, err);
 
+    while (!rc && sl_align_next(&p->align, &s))
+        rc = sl_align_feed(p->parse, &s, err);
     return rc ? rc : flush(p, err);
 }
 

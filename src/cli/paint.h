@@ -13,7 +13,7 @@ int sl_paint_open(struct sl_paint **out, struct sl_engine *e,
                   const struct sl_gen_opts *opts, struct sl_err *err);
 
 /* Print a piece of the answer, and what is left at its end. */
-int sl_paint_put(struct sl_paint *p, const char *text, size_t len,
+int sl_paint_put(struct sl_paint *p, const struct sl_piece *piece,
                  struct sl_err *err);
 int sl_paint_finish(struct sl_paint *p, struct sl_err *err);
 

@@ -27,7 +27,7 @@ static void put_id(struct sl_gen *g, const struct sl_draw *d)
     struct sl_logprob *top = n_top ? b->top + b->n_ids * n_top : NULL;
 
     b->ids[b->n_ids] = d->id;
-    b->text_end[b->n_ids] = (uint32_t)b->text.len;
+    b->said[b->n_ids] = g->n_said;
     if (b->logprobs)
         b->logprobs[b->n_ids] =
             (struct sl_logprob){.id = d->id, .logprob = d->logprob};
@@ -127,6 +127,7 @@ enum sl_finish sl_gen_put(struct sl_gen *g, const struct sl_draw *d,
         rc = sl_detokenize_push(&g->detok, d->id, &g->fresh, err);
     if (rc)
         return SL_FINISH_ERROR;
+    g->n_said += (uint32_t)g->fresh.len;
     g->tok[g->n_known++] = d->id;
     count_thought(g, d->id);
     if (put_shape(g, d->id, &whole, err))
@@ -189,7 +190,7 @@ static int take(struct sl_gen *g, struct sl_piece *out, struct sl_err *err)
         .text = g->front.text.p ? g->front.text.p : "",
         .n_text = g->front.text.len,
         .ids = g->front.ids,
-        .text_end = g->front.text_end,
+        .said = g->front.said,
         .n_ids = g->front.n_ids,
         .logprobs = g->front.logprobs,
         .top = g->front.top,

@@ -26,7 +26,7 @@
 struct sl_pieces {
     struct sl_buf text;
     int32_t *ids;                /* [max_out] */
-    uint32_t *text_end;          /* [max_out] */
+    uint32_t *said;              /* [max_out] */
     struct sl_logprob *logprobs; /* [max_out], or NULL */
     struct sl_logprob *top;      /* [max_out][n_top], or NULL */
     size_t n_ids;
@@ -99,6 +99,7 @@ struct sl_gen {
     struct sl_detok detok;
     struct sl_stop stopper;
     struct sl_buf fresh; /* text of the newest token */
+    uint32_t n_said;     /* bytes of the text of all */
     struct sl_shaping shaping;
 
     struct sl_mutex mu;

@@ -152,6 +152,13 @@ const char *sl_token(size_t *len, const struct sl_engine *e, int32_t id)
     return s.p;
 }
 
+/* A tag that is a token of its own. */
+static bool find_tag(const struct sl_engine *e, const char *text, int32_t *id)
+{
+    return sl_tokenizer_find(e->tok, text, strlen(text), id) &&
+           sl_tokenizer_is_added(e->tok, *id);
+}
+
 int32_t sl_token_named(const struct sl_engine *e, enum sl_named_token which)
 {
     int32_t id = -1;
@@ -168,6 +175,18 @@ int32_t sl_token_named(const struct sl_engine *e, enum sl_named_token which)
         break;
     case SL_TOKEN_BOS:
         has = sl_tokenizer_bos(e->tok, &id);
+        break;
+    case SL_TOKEN_THINK:
+        has = find_tag(e, "<think>", &id);
+        break;
+    case SL_TOKEN_THINK_END:
+        has = find_tag(e, "</think>", &id);
+        break;
+    case SL_TOKEN_CALL:
+        has = find_tag(e, "<tool_call>", &id);
+        break;
+    case SL_TOKEN_CALL_END:
+        has = find_tag(e, "</tool_call>", &id);
         break;
     }
     return has ? id : -1;

@@ -8,8 +8,9 @@
  * since shapes grow while they are used.
  *
  * Reasoning comes first and is free, but for its end: an answer that ends
- * inside of its reasoning would have no shape. Its end tag is found in the
- * bytes of the tokens, whether it is one token or spelled.
+ * inside of its reasoning would have no shape. Its end tag is a token, and what
+ * spells it is reasoning; where a tokenizer lacks one of the tags, they are
+ * found in the bytes (text/align.h does the same).
  */
 #include "engine/shape.h"
 
@@ -27,7 +28,7 @@
 #define MAX_TEXT SL_JSCHEMA_MAX_TEXT
 #define MAX_CHOICES 10000
 
-static const char think_end[] = "</think>";
+static const char think[] = "<think>", think_end[] = "</think>";
 static const char call_open[] = "<tool_call>", call_close[] = "</tool_call>";
 
 struct kept {
@@ -42,6 +43,7 @@ struct kept {
 struct sl_shapes {
     struct sl_trie *trie;
     int32_t call_open, call_close; /* -1: no such token */
+    int32_t think_end;             /* -1: tags are found in the text */
     struct sl_mutex mu;
     struct kept kept[KEPT]; /* guarded by mu */
     size_t max_bytes;       /* guarded by mu */
@@ -95,6 +97,9 @@ int sl_shapes_open(struct sl_shapes **out, const struct sl_tokenizer *tok,
     s->max_bytes = KEPT_BYTES;
     s->call_open = find_tag(tok, call_open);
     s->call_close = find_tag(tok, call_close);
+    s->think_end = find_tag(tok, think_end);
+    if (find_tag(tok, think) < 0 || s->call_open < 0 || s->call_close < 0)
+        s->think_end = -1;
     rc = open_trie(s, tok, n_vocab, err);
     if (rc)
         sl_shapes_close(&s);
@@ -372,7 +377,7 @@ int sl_shaping_open(struct sl_shaping *x, struct sl_shapes *s,
     struct sl_shape *shape = NULL;
     int rc;
 
-    *x = (struct sl_shaping){.call_id = -1};
+    *x = (struct sl_shaping){.call_id = -1, .end_id = -1};
     if (o->shape == SL_SHAPE_FREE)
         return 0;
     rc = get(&shape, s, o, err);
@@ -382,6 +387,7 @@ int sl_shaping_open(struct sl_shaping *x, struct sl_shapes *s,
     if (rc)
         return rc;
     x->waits = o->shape_after_think;
+    x->end_id = s->think_end;
     if (o->shape == SL_SHAPE_CALLS)
         x->call_id = s->call_open;
     return 0;
@@ -425,8 +431,13 @@ int sl_shaping_put(struct sl_shaping *x, const struct sl_tokenizer *tok,
     *whole = false;
     if (!x->m)
         return 0;
-    if (x->waits && id == x->call_id)
-        x->waits = false; /* the model does so; the parser knows it, too */
+    if (x->waits && (id == x->end_id || id == x->call_id)) {
+        x->waits = false; /* a call does so, too, as for the parser */
+        if (id == x->end_id)
+            return 0;
+    }
+    if (x->waits && x->end_id >= 0)
+        return 0;
     if (x->waits) {
         /* What else the end tag's token holds need not fit. */
         wait_for(x, sl_tokenizer_bytes(tok, id));

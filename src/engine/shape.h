@@ -29,7 +29,8 @@ uint32_t sl_shapes_n_kept(struct sl_shapes *s);
 struct sl_shaping {
     struct sl_matcher *m; /* NULL: the answer is free */
     bool waits;           /* for the end of the reasoning */
-    uint8_t n_tag;        /* bytes of its tag that have come */
+    int32_t end_id;       /* the token of its tag; -1: it is spelled, */
+    uint8_t n_tag;        /* and so many of its bytes have come */
     int32_t call_id;      /* a token that ends the reasoning, too; -1: none */
 };
 

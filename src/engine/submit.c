@@ -30,7 +30,7 @@ static int pieces_init(struct sl_pieces *p, const struct sl_gen *g,
                           err);
 
     if (!rc)
-        rc = sl_mem_alloc(&p->text_end, g->max_out, sizeof(*p->text_end),
+        rc = sl_mem_alloc(&p->said, g->max_out, sizeof(*p->said),
                           "an answer", err);
     sl_buf_init(&p->text, MAX_TEXT);
     sl_buf_reserve(&p->text, TEXT_RESERVE);
@@ -47,7 +47,7 @@ static void pieces_deinit(struct sl_pieces *p)
 {
     sl_buf_deinit(&p->text);
     sl_mem_free(p->ids);
-    sl_mem_free(p->text_end);
+    sl_mem_free(p->said);
     sl_mem_free(p->logprobs);
     sl_mem_free(p->top);
 }

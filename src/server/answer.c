@@ -292,20 +292,82 @@ static void put_scores(struct sl_buf *b, const struct sl_choice *c)
     sl_buf_byte(b, ']');
 }
 
-/* Token i of a piece is a part of the answer. */
-static void note_token(struct sl_choice *c, const struct sl_piece *p, size_t i)
+/* ------------------------------------------- tokens whose text is to come */
+
+/* A token is told with the event that has its text. */
+struct note {
+    uint32_t said; /* bytes of the answer up to the end of its text */
+    bool hidden;   /* a part of reasoning that the client does not want */
+    struct sl_logprob own;
+    uint32_t n_top;
+    struct sl_logprob top[];
+};
+
+static struct note *note_at(const struct sl_notes *x, size_t i)
 {
-    const struct sl_logprob *top = p->top ? p->top + i * p->n_top : NULL;
+    return (struct note *)(void *)(x->buf.p + i * x->size);
+}
+
+/* The tokens of a piece wait. */
+static void queue_notes(struct sl_choice *c, const struct sl_piece *p)
+{
+    struct sl_notes *x = &c->notes;
     uint32_t n_top = p->top ? p->n_top : 0;
 
-    if (p->logprobs && is_chat(c->t))
-        chat_logprob(c, &p->logprobs[i], top, n_top);
-    else if (p->logprobs)
-        text_logprob(c, &p->logprobs[i], top, n_top);
-    if (!c->t->q.return_token_ids.v)
+    if (!p->logprobs && !c->t->q.return_token_ids.v)
+        return;
+    x->size = sizeof(struct note) + n_top * sizeof(struct sl_logprob);
+    for (size_t i = 0; i < p->n_ids; i++) {
+        struct note n = {.said = p->said[i],
+                         .own = {.id = p->ids[i]},
+                         .n_top = n_top};
+
+        if (p->logprobs)
+            n.own = p->logprobs[i];
+        sl_buf_add(&x->buf, (const char *)&n, sizeof(n));
+        if (n_top)
+            sl_buf_add(&x->buf, (const char *)(p->top + i * n_top),
+                       n_top * sizeof(*p->top));
+        x->n += !x->buf.failed;
+    }
+}
+
+static void put_note(struct sl_choice *c, const struct note *n)
+{
+    const struct sl_request *q = &c->t->q;
+
+    if (is_chat(c->t) && q->chat_logprobs.v)
+        chat_logprob(c, &n->own, n->top, n->n_top);
+    else if (!is_chat(c->t) && q->logprobs.has)
+        text_logprob(c, &n->own, n->top, n->n_top);
+    if (!q->return_token_ids.v)
         return;
     comma(&c->ids);
-    sl_buf_fmt(&c->ids, "%d", p->ids[i]);
+    sl_buf_fmt(&c->ids, "%d", n->own.id);
+}
+
+/* The text of one more token has come. */
+static void ready_note(struct sl_choice *c, bool hidden)
+{
+    struct sl_notes *x = &c->notes;
+
+    if (x->n_ready < x->n)
+        note_at(x, x->n_ready++)->hidden = hidden;
+}
+
+/* The next event has the text up to byte `to` of the answer, and its tokens. */
+static void tell_notes(struct sl_choice *c, uint64_t to)
+{
+    struct sl_notes *x = &c->notes;
+
+    for (; x->i < x->n_ready && note_at(x, x->i)->said <= to; x->i++)
+        if (!note_at(x, x->i)->hidden)
+            put_note(c, note_at(x, x->i));
+    c->t->failed |= x->buf.failed != 0;
+    if (x->i < x->n || x->n == 0)
+        return;
+    x->i = x->n_ready = x->n = 0;
+    sl_buf_reset(&x->buf);
 }
 
 static void put_buf(struct sl_buf *b, const struct sl_buf *from)
@@ -547,10 +609,13 @@ static void flush(struct sl_choice *c)
     }
 }
 
-/* What came with token i of a piece; *noted: the token is in the log-
- * probabilities. They go with the event that has their text. */
-static void say(struct sl_choice *c, const struct sl_parse_event *e,
-                const struct sl_piece *p, size_t i, bool *noted)
+/* Bytes of a chat's answer that the parser has let go of. */
+static uint64_t n_parsed(const struct sl_choice *c)
+{
+    return c->align.n_given - sl_parse_held(c->parse);
+}
+
+static void say(struct sl_choice *c, const struct sl_parse_event *e)
 {
     bool stream = c->t->q.stream.v;
 
@@ -560,15 +625,21 @@ static void say(struct sl_choice *c, const struct sl_parse_event *e,
     if (stream && (e->kind != SL_PARSE_REASONING || c->text.len) &&
         (e->kind != SL_PARSE_CONTENT || c->reasoning.len))
         flush(c);
-    if (!*noted && i < p->n_ids)
-        note_token(c, p, i);
-    *noted = true;
+    tell_notes(c, n_parsed(c));
     if (!stream || e->kind == SL_PARSE_REASONING || e->kind == SL_PARSE_CONTENT)
         gather(c, e);
     else if (e->kind == SL_PARSE_BEGIN || e->kind == SL_PARSE_ARGS)
         send_delta(c, e);
     c->cut = e->kind == SL_PARSE_END && c->t->q.parallel_tool_calls.has &&
              !c->t->q.parallel_tool_calls.v;
+}
+
+static void say_all(struct sl_choice *c)
+{
+    struct sl_parse_event e;
+
+    while (sl_parse_next(c->parse, &e))
+        say(c, &e);
 }
 
 static void set_finish(struct sl_choice *c, const struct sl_piece *p)
@@ -589,46 +660,52 @@ static void set_finish(struct sl_choice *c, const struct sl_piece *p)
         sl_buf_fmt(&c->stop_reason, "%d", p->stop_id);
 }
 
-/* Bytes from..to of the text of a piece, which became ready with token i. */
-static int feed(struct sl_choice *c, const struct sl_piece *p, size_t i,
-                size_t from, size_t to)
+/* The next part of the answer, perhaps the end of a token's text. */
+static int feed(struct sl_choice *c, const struct sl_align_step *s)
 {
     bool reasons = sl_parse_is_reasoning(c->parse);
-    bool noted = reasons && hides_reasoning(c->t);
-    struct sl_parse_event e;
-    int rc = to > from ? sl_parse_feed(c->parse, p->text + from, to - from, NULL)
-                       : 0;
+    int rc = sl_align_feed(c->parse, s, NULL);
 
-    while (!rc && sl_parse_next(c->parse, &e))
-        say(c, &e, p, i, &noted);
-    if (i == p->n_ids)
+    if (rc)
         return rc;
-    if (!noted)
-        note_token(c, p, i);
-    c->n_out++;
-    c->n_reason += reasons;
+    if (s->token) {
+        c->n_out++;
+        c->n_reason += reasons;
+        ready_note(c, reasons && hides_reasoning(c->t));
+    }
+    say_all(c);
+    return 0;
+}
+
+/* All that can be said of a piece. */
+static int parse(struct sl_choice *c, const struct sl_piece *p)
+{
+    bool last = p->finish != SL_FINISH_NONE;
+    struct sl_align_step s;
+    int rc = sl_align_put(&c->align, p->text, p->n_text, p->ids, p->said,
+                          p->n_ids, last, NULL);
+
+    while (!rc && !c->cut && sl_align_next(&c->align, &s))
+        rc = feed(c, &s);
+    if (!rc && !c->cut && last)
+        rc = sl_parse_finish(c->parse,
+                             p->finish == SL_FINISH_LENGTH ? SL_PARSE_LENGTH
+                                                           : SL_PARSE_STOP,
+                             NULL);
+    if (!rc)
+        say_all(c);
+    tell_notes(c, last || c->cut ? UINT64_MAX : n_parsed(c));
     return rc;
 }
 
 static void chat_piece(struct sl_choice *c, const struct sl_piece *p)
 {
-    enum sl_parse_end why =
-        p->finish == SL_FINISH_LENGTH ? SL_PARSE_LENGTH : SL_PARSE_STOP;
-    struct sl_parse_event e;
-    size_t at = 0;
-    bool noted = true;
-    int rc = 0;
+    int rc;
 
     if (c->t->q.stream.v && (p->n_ids || p->finish != SL_FINISH_NONE))
         speak(c);
-    for (size_t i = 0; !rc && !c->cut && i < p->n_ids; at = p->text_end[i++])
-        rc = feed(c, p, i, at, p->text_end[i]);
-    if (!rc && !c->cut)
-        rc = feed(c, p, p->n_ids, at, p->n_text);
-    if (!rc && !c->cut && p->finish != SL_FINISH_NONE)
-        rc = sl_parse_finish(c->parse, why, NULL);
-    while (!rc && sl_parse_next(c->parse, &e))
-        say(c, &e, p, p->n_ids, &noted);
+    queue_notes(c, p);
+    rc = parse(c, p);
     flush(c);
     c->t->failed |= rc != 0;
     if (rc || (p->finish == SL_FINISH_NONE && !c->cut))
@@ -644,10 +721,14 @@ static void chat_piece(struct sl_choice *c, const struct sl_piece *p)
 
 static void text_piece(struct sl_choice *c, const struct sl_piece *p)
 {
+    struct sl_notes *x = &c->notes;
+
     if (!c->began)
         note_prompt(c);
-    for (size_t i = 0; i < p->n_ids; i++)
-        note_token(c, p, i);
+    queue_notes(c, p);
+    x->n_ready = x->n;
+    x->n_said += p->n_text;
+    tell_notes(c, p->finish == SL_FINISH_NONE ? x->n_said : UINT64_MAX);
     c->n_out += (uint32_t)p->n_ids;
     if (p->finish != SL_FINISH_NONE)
         set_finish(c, p);

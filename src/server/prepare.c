@@ -189,6 +189,21 @@ static int make_prompts(struct sl_task *t)
 
 /* ------------------------------------------------------------- does it fit? */
 
+/* Where a chat's prompt leaves the answer now that it was cut. */
+static int find_start(struct sl_task *t, const struct sl_ids_of *p)
+{
+    struct sl_err err = {0};
+    char *text = NULL;
+    size_t len = 0;
+    int rc = sl_decode(&text, &len, t->s->engine, p->p, p->n, false, &err);
+
+    if (rc)
+        return failed(t, rc, NULL, "truncate_prompt_tokens", &err);
+    t->start = sl_parse_start_of(text, len);
+    sl_free(text);
+    return 0;
+}
+
 /* Keep the last tokens of the prompt, or the first, as the client asked. */
 static int truncate_prompt(struct sl_task *t, struct sl_ids_of *p)
 {
@@ -210,6 +225,8 @@ static int truncate_prompt(struct sl_task *t, struct sl_ids_of *p)
         if (!t->q.truncate_right.v)
             memmove(p->p, p->p + p->n - keep, (size_t)keep * sizeof(*p->p));
         p->n = (size_t)keep;
+        if (t->kind == SL_REQUEST_CHAT)
+            return find_start(t, p);
     }
     return 0;
 }
@@ -387,8 +404,10 @@ static int open_parser(struct sl_task *t, struct sl_choice *c)
     if (t->kind != SL_REQUEST_CHAT)
         return 0;
     sl_parse_opts_init(&o);
+    sl_align_init(&c->align, t->s->tag);
     o.start = t->start;
     o.reasoning = true;
+    o.tags_by_id = c->align.by_id;
     o.style = SL_PARSE_NO_TOOLS;
     if (t->q.tools && !(t->q.form.tool_choice &&
                         !strcmp(t->q.form.tool_choice, "none")))
@@ -487,6 +506,7 @@ static int make_choices(struct sl_task *t)
         sl_buf_init(&c->calls, SIZE_MAX / 4);
         sl_buf_init(&c->ids, SIZE_MAX / 4);
         sl_buf_init(&c->stop_reason, SIZE_MAX / 4);
+        sl_buf_init(&c->notes.buf, SIZE_MAX / 4);
         for (int k = 0; k < SL_N_LP; k++)
             sl_buf_init(&c->lp[k], SIZE_MAX / 4);
     }

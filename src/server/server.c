@@ -361,6 +361,12 @@ static void take_engine(struct run *r)
     }
     sl_engine_info(r->s.engine, &r->s.info);
     r->s.max_token = longest_token(r->s.engine, r->s.info.n_vocab);
+    r->s.tag[SL_PARSE_TAG_THINK] = sl_token_named(r->s.engine, SL_TOKEN_THINK);
+    r->s.tag[SL_PARSE_TAG_THINK_END] =
+        sl_token_named(r->s.engine, SL_TOKEN_THINK_END);
+    r->s.tag[SL_PARSE_TAG_CALL] = sl_token_named(r->s.engine, SL_TOKEN_CALL);
+    r->s.tag[SL_PARSE_TAG_CALL_END] =
+        sl_token_named(r->s.engine, SL_TOKEN_CALL_END);
     if (r->s.status == SL_LOADING)
         r->s.status = SL_READY;
     if (r->s.opts.ready)

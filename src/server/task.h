@@ -21,7 +21,7 @@
 #include "server/request.h"
 #include "server/server.h"
 #include "server/work.h"
-#include "text/parse.h"
+#include "text/align.h"
 
 enum sl_server_status { SL_LOADING, SL_READY, SL_DRAINING, SL_FAILED };
 
@@ -41,6 +41,7 @@ struct sl_server {
     atomic_uint n_place;      /* sequences asked for and not yet ended, and
                                  calls that only read text */
     uint32_t max_token;       /* bytes of the longest token */
+    int32_t tag[SL_ALIGN_TAGS]; /* ids; -1: none */
     uint32_t n_task;          /* in any state, until disposed */
     uint32_t max_seqs;        /* that run at once */
     struct sl_metrics metrics;
@@ -50,6 +51,15 @@ struct sl_server {
 /* Of a choice's log-probabilities: tokens, values, alternatives, offsets; or,
  * of a chat, the entries. */
 #define SL_N_LP 4
+
+/* What log-probabilities say of tokens, and their ids, until the event that has
+ * their text; records of answer.c. */
+struct sl_notes {
+    struct sl_buf buf;
+    size_t size;          /* of a record; 0: nobody asks for any */
+    size_t i, n_ready, n; /* the oldest; those whose text came; all */
+    uint64_t n_said;      /* bytes of text that were said, of a completion */
+};
 
 struct sl_choice {
     struct sl_task *t;
@@ -67,7 +77,9 @@ struct sl_choice {
     uint32_t n_calls, n_text_off;
     uint32_t n_out, n_cached, n_reason;
     uint64_t last_ns; /* the newest piece with tokens */
-    struct sl_parse *parse; /* of a chat */
+    struct sl_parse *parse; /* of a chat, */
+    struct sl_align align;  /* and the text on its way there */
+    struct sl_notes notes;  /* tokens whose text is not yet said */
 };
 
 struct sl_ids_of { /* one prompt as ids */

@@ -86,6 +86,9 @@ enum sl_parse_tag {
     SL_PARSE_TAG_CALL_END,
 };
 
+/* The text of a tag. */
+const char *sl_parse_tag_text(enum sl_parse_tag tag);
+
 struct sl_parse_opts {
     enum sl_parse_start start;
     bool reasoning; /* false: think tags are content, `start` means nothing */

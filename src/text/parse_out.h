@@ -5,9 +5,6 @@
 
 #include "text/parse_state.h"
 
-/* The text of a tag. */
-const char *sl_parse_tag_text(enum sl_parse_tag tag);
-
 /* Append s to b with its marks spelled out. */
 void sl_parse_spell(struct sl_buf *b, const char *s, size_t len);
 

@@ -383,6 +383,16 @@ def truncation():
 
 
 @test
+def truncation_may_take_the_think_tag():
+    kw = dict(enable_thinking=True, max_tokens=4, ignore_eos=True)
+    for keep, side, thinks in ((3, "right", False), (3, "left", True)):
+        m = S.post(C, chat(truncate_prompt_tokens=keep, truncation_side=side,
+                           **kw))
+        n = m["usage"]["completion_tokens_details"]["reasoning_tokens"]
+        check(n == (4 if thinks else 0), m)
+
+
+@test
 def thinking_is_cut():
     def ask(**kw):
         r = S.post(C, chat(max_tokens=30, temperature=1, ignore_eos=True,

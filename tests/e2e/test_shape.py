@@ -126,6 +126,44 @@ def patterns_choices_grammars():
 
 
 @test
+def tags_in_words_are_words():
+    """Spelled by ordinary tokens, which is all that a pattern allows."""
+    want = "a</think>b<tool_call>\n<function=stop>\n</tool_call>c<think>d"
+    for kw in ({}, {"tools": TOOLS, "tool_choice": "none"},
+               {"stop": ["</thinks", "l>\n<function=stops"]}):
+        for stream in (False, True):
+            m = serving.answer(S, C, chat(guided_regex=re.escape(want), **kw),
+                               stream)
+            check(m == {"content": want, "reasoning": "" if stream else None,
+                        "finish": "stop", "tool_calls": []}, m)
+
+
+@test
+def log_probabilities_come_with_their_text():
+    """Also where text waits, because it may become a stop text."""
+    kw = {"stop": ["bcbcbcbca", "cx"], "guided_regex": "a(bc){5}d\\nx  e",
+          "return_token_ids": True, **HOT}
+    for path, body in (
+            (P, {"prompt": "Once", "max_tokens": 100, "logprobs": 1, **kw}),
+            (C, chat(logprobs=True, top_logprobs=1, **kw))):
+        text, told, ids, held = "", "", [], 0
+        for e in S.stream(path, body):
+            c = e["choices"][0]
+            lp = c["logprobs"] or {}
+            text += c["text"] if path == P else c["delta"].get("content") or ""
+            told += "".join(lp.get("tokens", []) if path == P else
+                            [x["token"] for x in lp.get("content", [])])
+            ids += c.get("token_ids", [])
+            held += not c.get("text", "x")
+            check(text.startswith(told), (text, told))
+            if not c["finish_reason"]:
+                # Of two parts of a token, only the second one has it.
+                check(len(text) - len(told) < 9, (text, told))
+        check(told.startswith("abcbcbcbcbcd\nx  e") and len(ids) > 2, told)
+        check(path == C or held, "nothing was withheld")
+
+
+@test
 def greedy_and_choices_and_logprobs():
     r = S.post(C, chat(n=4, seed=3, logprobs=True, top_logprobs=3,
                        response_format=schema(PERSON)))

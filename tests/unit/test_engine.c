@@ -1027,6 +1027,42 @@ static void shapes_are_few(void **state)
     sl_shapes_limit(engine->shapes, SIZE_MAX);
 }
 
+/* Reasoning ends with the token of its tag, not with words that spell it. */
+static void reasoning_ends_with_its_token(void **state)
+{
+    const struct sl_gen_opts o = {.shape = SL_SHAPE_CHOICE,
+                                  .shape_text = "[\"a\"]",
+                                  .n_shape_text = 5,
+                                  .shape_after_think = true};
+    int32_t tag = sl_token_named(engine, SL_TOKEN_THINK_END);
+    struct sl_encoder *enc = NULL;
+    struct sl_shaping x;
+    struct sl_ids ids;
+    bool whole;
+
+    (void)state;
+    assert_true(tag >= 0);
+    sl_ids_init(&ids, 100);
+    assert_int_equal(sl_encoder_open(&enc, engine->tok, NULL), 0);
+    assert_int_equal(
+        sl_tokenize_encode(enc, "</think>a", 9, false, &ids, NULL), 0);
+    assert_int_equal(sl_shaping_open(&x, engine->shapes, &o, NULL), 0);
+    for (size_t i = 0; i < ids.len; i++) {
+        assert_int_equal(
+            sl_shaping_put(&x, engine->tok, ids.p[i], &whole, NULL), 0);
+        assert_true(x.waits && !whole);
+    }
+    assert_int_equal(sl_shaping_put(&x, engine->tok, tag, &whole, NULL), 0);
+    assert_true(!x.waits && !whole);
+    assert_int_equal(sl_shaping_put(&x, engine->tok, ids.p[ids.len - 1], &whole,
+                                    NULL),
+                     0);
+    assert_true(whole);
+    sl_shaping_close(&x);
+    sl_encoder_close(&enc);
+    sl_ids_deinit(&ids);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1055,6 +1091,7 @@ int main(void)
         cmocka_unit_test(test_lossy_rules),
         cmocka_unit_test(an_end_is_told_after_it_shows),
         cmocka_unit_test(shapes_are_few),
+        cmocka_unit_test(reasoning_ends_with_its_token),
     };
 
     return cmocka_run_group_tests(tests, open_engine, close_engine);

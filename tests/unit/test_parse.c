@@ -13,6 +13,7 @@
 
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "text/align.h"
 #include "text/coerce.h"
 #include "text/parse.h"
 #include "text/reply.h"
@@ -505,6 +506,96 @@ static void tags_by_id(void **state)
     }
 }
 
+/* Tokens of an answer, of which some are tags; their ids are 1 to 4. */
+static const struct {
+    int32_t id;
+    const char *text;
+} said[] = {
+    {9, "say "},         {8, "</th"},
+    {8, "ink>"},         {7, ", "},
+    {8, "<tool_call>"},  {2, "</think>"},
+    {9, "\n\nyes "},     {9, "<think>"},
+    {9, " or "},         {6, ""},
+    {3, "<tool_call>"},  {9, "\n<function=read>\n<parameter=path>\na<"},
+    {4, "</tool_call>"}, {9, ">\n</parameter>\n</function>\n"},
+    {4, "</tool_call>"}, {2, ""},
+};
+
+/* As an engine gives it: ids at once, text `late` bytes later, in two pieces
+ * that part at token `mid`. A stop text took what is
+ * behind `keep` bytes. */
+static void aligned(struct line *l, size_t late, size_t mid, size_t keep)
+{
+    static const int32_t tag[SL_ALIGN_TAGS] = {1, 2, 3, 4};
+    struct sl_parse_opts o = thinking();
+    int32_t ids[SL_COUNTOF(said)];
+    uint32_t end[SL_COUNTOF(said)];
+    size_t n = SL_COUNTOF(said), n_token = 0;
+    char text[1000];
+    size_t len = 0;
+    struct sl_align a;
+    struct sl_align_step s;
+    struct sl_parse *p = NULL;
+
+    for (size_t i = 0; i < n; i++) {
+        memcpy(text + len, said[i].text, strlen(said[i].text));
+        len += strlen(said[i].text);
+        ids[i] = said[i].id;
+        end[i] = (uint32_t)len;
+    }
+    len = sl_min(len, keep);
+    sl_align_init(&a, tag);
+    o.tags_by_id = a.by_id;
+    assert_int_equal(sl_parse_open(&p, &o, NULL), 0);
+    for (size_t k = 0, from = 0, to, at = 0; k < 2; k++, from = to, at = mid) {
+        to = k ? len : sl_min(end[mid - 1], len);
+        to -= k ? 0 : sl_min(late, to);
+        assert_int_equal(sl_align_put(&a, text + from, to - from, ids + at,
+                                      end + at, k ? n - mid : mid, k, NULL),
+                         0);
+        while (sl_align_next(&a, &s)) {
+            assert_int_equal(sl_align_feed(p, &s, NULL), 0);
+            n_token += s.token;
+            take(l, p);
+        }
+    }
+    assert_int_equal(n_token, n);
+    assert_int_equal(sl_parse_finish(p, SL_PARSE_STOP, NULL), 0);
+    take(l, p);
+    sl_parse_close(&p);
+    sl_align_deinit(&a);
+}
+
+static void tags_of_tokens(void **state)
+{
+    (void)state;
+    for (size_t mid = 1; mid < SL_COUNTOF(said); mid++)
+        for (size_t late = 0; late < 30; late++) {
+            struct line l = {.any = false};
+
+            sl_buf_init(&l.text, 10000);
+            aligned(&l, late, mid, SIZE_MAX);
+            assert_string_equal(l.text.p,
+                                "[R]say </think>, <tool_call>[C]yes <think> or"
+                                "[read]{\"path\": \"a<</tool_call>>\"}[/][.]");
+            sl_buf_deinit(&l.text);
+        }
+}
+
+/* Half a tag is text, and what follows is no tag. */
+static void tag_is_cut(void **state)
+{
+    (void)state;
+    for (size_t late = 0; late < 30; late++) {
+        struct line l = {.any = false};
+
+        sl_buf_init(&l.text, 10000);
+        aligned(&l, late, 12, 29);
+        assert_string_equal(l.text.p, "[R]say </think>, <tool_call></th[.]");
+        sl_buf_deinit(&l.text);
+    }
+}
+
 /* ---- types ---- */
 
 static void coerced(const char *schema, const char *text, const char *want)
@@ -936,6 +1027,8 @@ int main(void)
         cmocka_unit_test(behind_a_call),
         cmocka_unit_test(json_calls),
         cmocka_unit_test(tags_by_id),
+        cmocka_unit_test(tags_of_tokens),
+        cmocka_unit_test(tag_is_cut),
         cmocka_unit_test(coercion_scalars),
         cmocka_unit_test(coercion_nested),
         cmocka_unit_test(coercion_unions),
