@@ -52,6 +52,65 @@ static void read_arch(struct reader *r, struct sl_flash_conf *c)
                         name ? name : "(none)");
 }
 
+/* A flag that asks for what is not done here. */
+static void refuse_flag(struct reader *r, const json_t *at, const char *key,
+                        bool bad)
+{
+    bool v = !bad;
+
+    if (r->rc || !at)
+        return;
+    r->rc = sl_json_bool(&v, at, key, false, r->err);
+    if (!r->rc && v == bad)
+        r->rc = sl_fail(r->err, SL_EUNSUP,
+                        "%s is %s; drafters of this family have it the other "
+                        "way, and no other is known",
+                        key, bad ? "true" : "false");
+}
+
+/* A word of which one is known; `also` is another spelling of it, or NULL. */
+static void want_word(struct reader *r, const json_t *at, const char *key,
+                      const char *want, const char *also)
+{
+    const char *v = NULL;
+
+    if (r->rc || !at)
+        return;
+    r->rc = sl_json_str(&v, at, key, false, r->err);
+    if (!r->rc && v && strcmp(v, want) && (!also || strcmp(v, also)))
+        r->rc = sl_fail(r->err, SL_EUNSUP, "%s is '%.40s'; '%s' is known", key,
+                        v, want);
+}
+
+/* What changes the drafter's arithmetic and is not known: ignored, its drafts
+ * would only be worse, and nobody would see why. */
+static void refuse_unknown(struct reader *r)
+{
+    static const char *const ropes[] = {"rope_parameters", "rope_scaling"};
+
+    refuse_flag(r, r->top, "attention_bias", true);
+    refuse_flag(r, r->top, "mlp_bias", true);
+    refuse_flag(r, where(r, "rope_interleaved"), "rope_interleaved", true);
+    refuse_flag(r, where(r, "rope_is_neox_style"), "rope_is_neox_style",
+                false);
+    want_word(r, r->top, "hidden_act", "silu", "swish");
+    for (size_t i = 0; i < SL_COUNTOF(ropes); i++) {
+        const json_t *rope = json_object_get(r->top, ropes[i]);
+
+        if (!r->rc && rope && !json_is_object(rope) && !json_is_null(rope))
+            r->rc = sl_fail(r->err, SL_EFORMAT, "%s is not an object",
+                            ropes[i]);
+        want_word(r, rope, "rope_type", "default", NULL);
+        want_word(r, rope, "type", "default", NULL);
+        if (rope && !r->rc) /* of all channels */
+            r->rc = sl_json_f64(&(double){1}, rope, "partial_rotary_factor",
+                                false, 1, 1, r->err);
+    }
+    if (!r->rc)
+        r->rc = sl_json_f64(&(double){1}, r->top, "partial_rotary_factor",
+                            false, 1, 1, r->err);
+}
+
 static void read_dims(struct reader *r, struct sl_flash_conf *c)
 {
     const json_t *rope = json_object_get(r->top, "rope_parameters");
@@ -117,15 +176,35 @@ static void read_taps(struct reader *r, struct sl_flash_conf *c,
     }
 }
 
+/* -1: not said. */
+static int causal_of(struct reader *r, const json_t *at, const char *key)
+{
+    const json_t *v = json_object_get(at, key);
+    bool yes = false;
+
+    if (r->rc || !v || json_is_null(v))
+        return -1;
+    r->rc = sl_json_bool(&yes, at, key, false, r->err);
+    return yes;
+}
+
 /* Windows and directions (model.md 8.6). */
 static void read_layers(struct reader *r, struct sl_flash_conf *c)
 {
     const json_t *types = json_object_get(r->top, "layer_types");
-    const json_t *all = json_object_get(r->top, "is_causal");
-    uint32_t window = 0;
+    int all = causal_of(r, r->top, "is_causal");
+    uint32_t window;
 
-    if (!all)
-        all = json_object_get(r->sub, "causal");
+    if (all < 0)
+        all = causal_of(r, r->sub, "causal");
+    window = get_u32(r, "sliding_window", false, 0, 1, 1 << 24);
+    if (json_is_null(types))
+        types = NULL;
+    if (!r->rc && types && json_array_size(types) != c->n_layer)
+        r->rc = sl_fail(r->err, SL_EFORMAT,
+                        "layer_types has %zu entries and num_hidden_layers is "
+                        "%u",
+                        json_array_size(types), c->n_layer);
     for (uint32_t i = 0; !r->rc && i < c->n_layer; i++) {
         const char *type = json_string_value(json_array_get(types, i));
         bool sliding = type && !strcmp(type, "sliding_attention");
@@ -135,10 +214,13 @@ static void read_layers(struct reader *r, struct sl_flash_conf *c)
                             "layer_types[%u] is '%.40s'; sliding_attention or "
                             "full_attention is expected",
                             i, type ? type : "(none)");
-        if (sliding && window == 0)
-            window = get_u32(r, "sliding_window", true, 0, 1, 1 << 24);
+        else if (sliding && window == 0)
+            r->rc = sl_fail(r->err, SL_EFORMAT,
+                            "layer_types[%u] is sliding_attention, and "
+                            "sliding_window is missing",
+                            i);
         c->window[i] = sliding ? window : 0;
-        c->causal[i] = json_is_boolean(all) ? json_is_true(all) : sliding;
+        c->causal[i] = all < 0 ? sliding : all;
     }
 }
 
@@ -186,6 +268,7 @@ int sl_flash_conf_load(struct sl_flash_conf *out, const char *dir,
                        "num_target_layers is %lld and the model has %u layers; "
                        "the drafter belongs to another model",
                        (long long)layers, target->n_layer);
+    refuse_unknown(&r);
     read_dims(&r, &c);
     read_taps(&r, &c, target);
     read_layers(&r, &c);

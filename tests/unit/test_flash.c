@@ -152,6 +152,8 @@ static void test_parity(void **state)
     parity("flash-v2", 1, 1);
 }
 
+static bool all_full; /* no layer of the config.json below slides */
+
 /* The second generation's config.json with `key` changed to `value`. */
 static void refused(const char *key, const char *sub, json_t *value, int code,
                     const char *word)
@@ -165,6 +167,10 @@ static void refused(const char *key, const char *sub, json_t *value, int code,
                                   1 << 20, NULL),
                      0);
     at = sub ? json_object_get(j, sub) : j;
+    if (all_full)
+        json_object_set_new(j, "layer_types",
+                            json_pack("[s,s]", "full_attention",
+                                      "full_attention"));
     if (value)
         json_object_set_new(at, key, value);
     else
@@ -208,6 +214,48 @@ static void test_refusals(void **state)
             "divide");
     refused("layer_types", NULL, json_pack("[s,s]", "x", "y"), SL_EFORMAT,
             "layer_types");
+    refused("layer_types", NULL,
+            json_pack("[s,s,s]", "full_attention", "full_attention",
+                      "full_attention"),
+            SL_EFORMAT, "3 entries");
+    refused("layer_types", NULL, json_pack("[s]", "full_attention"), SL_EFORMAT,
+            "1 entries");
+    refused("layer_types", NULL, json_string("full_attention"), SL_EFORMAT,
+            "0 entries");
+    refused("sliding_window", NULL, NULL, SL_EFORMAT, "is missing");
+}
+
+/* What would change the arithmetic is not passed over. */
+static void test_unknown_keys(void **state)
+{
+    static const char *const flash = "dflash_config";
+
+    (void)state;
+    refused("attention_bias", NULL, json_true(), SL_EUNSUP, "attention_bias");
+    refused("mlp_bias", NULL, json_true(), SL_EUNSUP, "mlp_bias");
+    refused("hidden_act", NULL, json_string("gelu"), SL_EUNSUP, "gelu");
+    refused("rope_scaling", NULL, json_pack("{s:s}", "rope_type", "yarn"),
+            SL_EUNSUP, "yarn");
+    refused("rope_scaling", NULL, json_pack("{s:s}", "type", "linear"),
+            SL_EUNSUP, "linear");
+    refused("rope_parameters", NULL, json_pack("{s:s}", "rope_type", "dynamic"),
+            SL_EUNSUP, "dynamic");
+    refused("rope_parameters", NULL,
+            json_pack("{s:f}", "partial_rotary_factor", 0.25), SL_EFORMAT,
+            "partial_rotary_factor");
+    refused("rope_interleaved", NULL, json_true(), SL_EUNSUP,
+            "rope_interleaved");
+    refused("rope_is_neox_style", flash, json_false(), SL_EUNSUP,
+            "rope_is_neox_style");
+    refused("is_causal", NULL, json_string("false"), SL_EFORMAT, "is_causal");
+    refused("is_causal", NULL, json_integer(0), SL_EFORMAT, "is_causal");
+    refused("rope_scaling", NULL, json_string("yarn"), SL_EFORMAT,
+            "not an object");
+    /* A window that no layer has is still no window. */
+    all_full = true;
+    refused("sliding_window", NULL, json_integer(0), SL_EFORMAT,
+            "sliding_window");
+    all_full = false;
 }
 
 /* The first generation's tensors under the second's config: a list. */
@@ -294,6 +342,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parity),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_unknown_keys),
         cmocka_unit_test(test_missing_tensors),
         cmocka_unit_test(test_random),
     };
