@@ -409,6 +409,47 @@ static int add_timeouts(json_t *flat, const json_t *profile)
     return bad;
 }
 
+enum { BY_MTP = 1, BY_NGRAM = 2, BY_FLASH = 4, BY_ANY = 7 };
+
+/* Who may draft, by what ranks above a profile. */
+static unsigned may_draft(const struct sl_opts *o)
+{
+    static const unsigned by[] = {BY_ANY, BY_MTP, BY_NGRAM, BY_FLASH, 0};
+    enum { SPECULATE_OFF = 1 };
+
+    return o->value[SL_OPT_SPECULATE].i == SPECULATE_OFF
+               ? 0
+               : by[o->value[SL_OPT_DRAFTER].i];
+}
+
+/* What a profile says of drafters falls away with them: an option that nobody
+ * uses is refused, and who ranks higher cannot take back what a profile says. */
+static void drop_unused(json_t *all, const struct sl_opts *o)
+{
+    static const struct {
+        const char *key;
+        unsigned by; /* who uses it */
+    } setting[] = {
+        {"drafter", BY_ANY},
+        {"draft_dtype", BY_MTP | BY_FLASH},
+        {"draft_depth", BY_ANY},
+        {"accept", BY_ANY},
+        {"lenience", BY_ANY},
+        {"relax_threshold", BY_ANY},
+        {"spec_ladder", BY_ANY},
+        {"spec_disable_ratio", BY_ANY},
+        {"spec_log_rounds", BY_ANY},
+        {"dflash_max_context", BY_FLASH},
+        {"dflash_hysteresis", BY_FLASH},
+        {"mtp_prime", BY_MTP},
+    };
+    unsigned by = may_draft(o);
+
+    for (size_t i = 0; i < SL_COUNTOF(setting); i++)
+        if (!(setting[i].by & by))
+            (void)json_object_del(all, setting[i].key);
+}
+
 int sl_setting_apply(json_t **flat, struct sl_opts *o, const json_t *profile,
                      const char *name, struct sl_err *err)
 {
@@ -440,8 +481,10 @@ int sl_setting_apply(json_t **flat, struct sl_opts *o, const json_t *profile,
         rc = add_env(all, json_object_get(profile, "env"), o->verb, name, err);
     if (!rc && o->verb == SL_VERB_SERVE && add_timeouts(all, profile))
         rc = sl_fail(err, SL_ENOMEM, "no memory is left");
-    if (!rc)
+    if (!rc) {
+        drop_unused(all, o);
         rc = sl_opts_profile(o, all, err);
+    }
     if (rc) {
         json_decref(all);
         return rc;

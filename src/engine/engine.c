@@ -440,6 +440,39 @@ static int open_step(struct sl_engine *e, struct sl_err *err)
     return rc;
 }
 
+/* What says how to draft was given, and something says that nobody does. */
+static int check_idle(const struct sl_engine_opts *o, struct sl_err *err)
+{
+    bool off = o->draft == SL_DRAFT_OFF;
+    const struct {
+        const char *name;
+        bool is_set;
+    } option[] = {
+        {"--drafter", off && o->drafter != SL_DRAFTER_AUTO &&
+                          o->drafter != SL_DRAFTER_NONE},
+        {"--draft-model", o->draft_model != NULL},
+        {"--draft-dtype", o->draft_weights != SL_DRAFT_WEIGHTS_AUTO},
+        {"--draft-depth", o->draft_depth > 0},
+        {"--accept", o->accept != SL_KEEP_EXACT},
+        {"--spec-ladder", o->spec_ladder != NULL},
+        {"--spec-disable-ratio", o->spec_disable_ratio >= 0},
+        {"--spec-log-rounds", o->spec_log_rounds > 0},
+        {"--dflash-max-context", o->dflash_max_context > 0},
+        {"--mtp-prime", o->mtp_prime != UINT32_MAX},
+    };
+
+    if (!off && o->drafter != SL_DRAFTER_NONE)
+        return 0;
+    for (size_t i = 0; i < SL_COUNTOF(option); i++)
+        if (option[i].is_set)
+            return sl_fail(err, SL_EARG,
+                           "%s says how to draft, but with %s nobody "
+                           "drafts; remove one of them",
+                           option[i].name,
+                           off ? "--speculate off" : "--drafter none");
+    return 0;
+}
+
 static int check_opts(const struct sl_engine_opts *o, const char *path,
                       struct sl_err *err)
 {
@@ -454,22 +487,8 @@ static int check_opts(const struct sl_engine_opts *o, const char *path,
                        "--draft-depth is %u; at most %d tokens are drafted at "
                        "once",
                        o->draft_depth, DEPTH);
-    if (o->draft_model &&
-        (o->draft == SL_DRAFT_OFF || o->drafter == SL_DRAFTER_NONE))
-        return sl_fail(err, SL_EARG,
-                       "--draft-model names a drafter, but nobody drafts; "
-                       "remove it, or --speculate off and --drafter none");
-    if (o->draft == SL_DRAFT_OFF && o->drafter != SL_DRAFTER_AUTO &&
-        o->drafter != SL_DRAFTER_NONE)
-        return sl_fail(err, SL_EARG,
-                       "--drafter names who drafts and --speculate off says "
-                       "that nobody does; remove one of them");
-    if (o->draft_depth > 0 &&
-        (o->draft == SL_DRAFT_OFF || o->drafter == SL_DRAFTER_NONE))
-        return sl_fail(err, SL_EARG,
-                       "--draft-depth is %u, but nobody drafts; remove it, or "
-                       "--speculate off and --drafter none",
-                       o->draft_depth);
+    if (check_idle(o, err))
+        return SL_EARG;
     if (o->prefix_cache_dir && !o->prefix_cache)
         return sl_fail(err, SL_EARG,
                        "--prefix-cache-dir keeps prefixes on a disk and "
@@ -518,6 +537,11 @@ static int check_accept(struct sl_engine *e, struct sl_err *err)
         e->accept.rule = SL_ACCEPT_RELAXED;
         break;
     }
+    if (o->accept != SL_KEEP_EXACT && o->draft == SL_DRAFT_GREEDY)
+        return sl_fail(err, SL_EARG,
+                       "--accept keeps more drafts of sampled answers, and "
+                       "with --speculate greedy none of them is drafted; "
+                       "remove one of them");
     e->accept.lenience = o->lenience;
     e->accept.relax = o->relax_threshold;
     if (o->accept != SL_KEEP_LENIENT && o->lenience != init.lenience)
@@ -592,12 +616,40 @@ static int open_flash(struct sl_engine *e, const char *path,
     return 0;
 }
 
-/* What belongs to drafting, where nobody drafts; and what belongs to the block
- * drafter, where there is none. */
-static int check_drafting(struct sl_engine *e, struct sl_err *err)
+static const char *no_head(const struct sl_engine *e)
+{
+    return e->weights->conf.n_mtp
+               ? "the files lack tensors of the one that metadata announces"
+               : "this model has none";
+}
+
+/* What only the model's draft head uses, where it is not used. */
+static int check_head(const struct sl_engine *e, struct sl_err *err)
 {
     const struct sl_engine_opts *o = &e->opts;
-    const char *what = NULL;
+    const char *why = e->weights->has_mtp ? "--drafter leaves it out"
+                                          : no_head(e);
+
+    if (!e->drafts || e->uses_mtp)
+        return 0;
+    if (o->mtp_prime != UINT32_MAX)
+        return sl_fail(err, SL_EARG,
+                       "--mtp-prime is for the model's draft head, and %s; "
+                       "remove it",
+                       why);
+    if (o->draft_weights != SL_DRAFT_WEIGHTS_AUTO && !e->flash)
+        return sl_fail(err, SL_EARG,
+                       "--draft-dtype is for a draft head or a block drafter: "
+                       "of the first, %s, and of the second nobody gave one; "
+                       "remove it",
+                       why);
+    return 0;
+}
+
+/* What only the block drafter uses, where there is none. */
+static int check_flash(const struct sl_engine *e, struct sl_err *err)
+{
+    const struct sl_engine_opts *o = &e->opts;
 
     if (o->dflash_max_context > 0 &&
         o->dflash_hysteresis >= o->dflash_max_context)
@@ -615,21 +667,24 @@ static int check_drafting(struct sl_engine *e, struct sl_err *err)
                        "--dflash-max-context is %u, but there is no block "
                        "drafter; give one with --draft-model, or remove it",
                        o->dflash_max_context);
-    if (e->drafts)
-        return o->spec_ladder ? sl_ladder_parse(&e->spec.ladder,
-                                                o->spec_ladder, err)
-                              : 0;
-    if (o->spec_ladder)
-        what = "--spec-ladder";
-    else if (o->spec_disable_ratio >= 0)
-        what = "--spec-disable-ratio";
-    else if (o->spec_log_rounds > 0)
-        what = "--spec-log-rounds";
-    return what ? sl_fail(err, SL_EARG,
-                          "%s says how to draft, but nobody drafts; remove "
-                          "it, or --speculate off and --drafter none",
-                          what)
-                : 0;
+    if (e->flash && o->drafter == SL_DRAFTER_DFLASH &&
+        o->draft_depth >= e->flash_conf->block)
+        return sl_fail(err, SL_EARG,
+                       "--draft-depth is %u, and the block drafter of "
+                       "--drafter dflash proposes %u tokens at once; lower it",
+                       o->draft_depth, e->flash_conf->block - 1);
+    return 0;
+}
+
+/* A model that announces a head and comes without is no error: many that were
+ * trained further lost it. */
+static void tell_lost_head(const struct sl_engine *e)
+{
+    if (e->weights->conf.n_mtp > 0 && !e->weights->has_mtp)
+        sl_log(SL_LOG_WARN,
+               "event=no_draft_head why=\"the configuration announces an MTP "
+               "head, and the files do not have all of it\" cost=\"no drafts "
+               "from the model itself\"");
 }
 
 /* Who drafts: what was asked for, or whoever can; `drafter` is the folder of
@@ -649,24 +704,21 @@ static int open_drafters(struct sl_engine *e, const char *path,
         return sl_fail(err, SL_EARG,
                        "--drafter mtp needs the model's draft head, and %s; "
                        "use --drafter ngram, or leave it out",
-                       e->weights->conf.n_mtp
-                           ? "the files lack tensors of the one that "
-                             "metadata announces"
-                           : "this model has none");
+                       no_head(e));
     e->uses_mtp = e->weights->has_mtp && (all || by == SL_DRAFTER_MTP);
     if (e->uses_mtp)
         e->drafter[SL_BY_MTP] = &sl_draft_mtp;
-    else if (e->opts.mtp_prime != UINT32_MAX)
-        return sl_fail(err, SL_EARG,
-                       "--mtp-prime is %u, but the model's draft head is not "
-                       "used; remove it",
-                       e->opts.mtp_prime);
+    else if (all)
+        tell_lost_head(e);
     if (all || by == SL_DRAFTER_NGRAM)
         e->drafter[SL_BY_NGRAM] = &sl_draft_ngram;
     e->drafts = true;
     e->spec_log.every = e->opts.spec_log_rounds;
     e->max_depth = DEPTH;
     e->max_logit += DRAFT_LOGITS;
+    if (e->opts.spec_ladder &&
+        sl_ladder_parse(&e->spec.ladder, e->opts.spec_ladder, err))
+        return SL_EARG;
     if (all || by == SL_DRAFTER_DFLASH)
         return open_flash(e, path, drafter, err);
     if (e->opts.draft_model)
@@ -807,7 +859,9 @@ static int load(struct sl_engine *e, const char *path, struct sl_err *err)
     if (!rc)
         rc = open_drafters(e, path, drafter, err);
     if (!rc)
-        rc = check_drafting(e, err);
+        rc = check_head(e, err);
+    if (!rc)
+        rc = check_flash(e, err);
     if (!rc)
         rc = open_memory(e, err);
     if (!rc)

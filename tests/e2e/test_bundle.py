@@ -629,13 +629,16 @@ def drafter_of_its_own():
            drafters=[{"id": "block", "role": "dflash", "repo": d.name,
                       "revision": d.sha(), "files": listed(d.files)}],
            profiles={"p": {"spec": {"draft_model": "block",
-                                    "drafter": "dflash"}}},
+                                    "drafter": "dflash", "draft_depth": 3,
+                                    "spec_ladder": [[4, 4]],
+                                    "dflash_max_context": 4096}}},
            default_profile="p", renamed_profiles={})
     with Home() as h:
         r = h.run("run", "t/flash", *ASK)
         check(r.rc == 0 and r.out == WANT, r)
-        for argv in (("--speculate", "off", "--drafter", "auto"),
-                     ("--drafter", "mtp")):
+        # What the profile says of drafters falls away with them.
+        for argv in (("--speculate", "off"), ("--drafter", "none"),
+                     ("--drafter", "mtp"), ("--drafter", "ngram")):
             r = h.run("run", "t/flash", *ASK, *argv)
             check(r.rc == 0 and r.out == WANT, r)
     bundle("t/head", WEIGHTS, name="head",

@@ -10,9 +10,11 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <jansson.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "engine/cost.h"
 #include "engine/gen.h"
@@ -895,6 +897,122 @@ static void test_drafting_that_cannot_be(void **state)
     o.spec_log_rounds = 0;
     o.spec_disable_ratio = 0.9f;
     expect_no_engine(&o, "--spec-disable-ratio");
+    sl_engine_opts_init(&o);
+    o.draft = SL_DRAFT_GREEDY;
+    o.accept = SL_KEEP_RELAXED;
+    expect_no_engine(&o, "--speculate greedy");
+}
+
+/* Of each option that says how to draft: with nobody who does it is refused, and
+ * both are named. */
+static void test_options_of_nobody(void **state)
+{
+    static const char *const who[] = {"--speculate off", "--drafter none"};
+
+    (void)state;
+    for (size_t i = 0; i < SL_COUNTOF(who); i++) {
+        struct sl_engine_opts o, init;
+
+        sl_engine_opts_init(&init);
+        init.draft = i ? SL_DRAFT_ALL : SL_DRAFT_OFF;
+        init.drafter = i ? SL_DRAFTER_NONE : SL_DRAFTER_AUTO;
+#define REFUSED(field, value, name)                                            \
+    (o = init, o.field = (value), expect_no_engine(&o, name),                  \
+     expect_no_engine(&o, who[i]))
+        REFUSED(accept, SL_KEEP_LENIENT, "--accept");
+        REFUSED(mtp_prime, 0, "--mtp-prime");
+        REFUSED(draft_depth, 2, "--draft-depth");
+        REFUSED(spec_ladder, "1:2", "--spec-ladder");
+        REFUSED(draft_weights, SL_DRAFT_WEIGHTS_Q8, "--draft-dtype");
+        REFUSED(draft_model, "x", "--draft-model");
+        REFUSED(dflash_max_context, 5000, "--dflash-max-context");
+#undef REFUSED
+    }
+}
+
+/* And with a drafter that does not use it. */
+static void test_options_of_another(void **state)
+{
+    struct sl_engine_opts o;
+
+    (void)state;
+    sl_engine_opts_init(&o);
+    o.drafter = SL_DRAFTER_NGRAM;
+    o.draft_weights = SL_DRAFT_WEIGHTS_Q4;
+    expect_no_engine(&o, "--draft-dtype");
+    expect_no_engine(&o, "--drafter leaves it out");
+    sl_engine_opts_init(&o);
+    o.drafter = SL_DRAFTER_DFLASH;
+    o.draft_model = "tests/golden/models/flash-v1";
+    o.mtp_prime = 5;
+    expect_no_engine(&o, "--drafter leaves it out");
+    o.mtp_prime = UINT32_MAX;
+    o.draft_depth = 7;
+    expect_no_engine(&o, "tokens at once");
+}
+
+#define LOST "build/test-engine-lost"
+
+/* dense-r1, which has no head, as if it had one. */
+static void write_announced_head(void)
+{
+    json_t *j = json_load_file("tests/golden/models/dense-r1/config.json", 0,
+                               NULL);
+    char cwd[200], target[400];
+
+    mkdir(LOST, 0777);
+    json_object_set_new(j, "mtp_num_hidden_layers", json_integer(1));
+    assert_int_equal(json_dump_file(j, LOST "/config.json", 0), 0);
+    json_decref(j);
+    snprintf(target, sizeof(target),
+             "%s/tests/golden/models/dense-r1/model.safetensors",
+             getcwd(cwd, sizeof(cwd)));
+    unlink(LOST "/model.safetensors");
+    assert_int_equal(symlink(target, LOST "/model.safetensors"), 0);
+    snprintf(target, sizeof(target), "%s/tests/golden/tokenizer/tokenizer.json",
+             cwd);
+    unlink(LOST "/tokenizer.json");
+    assert_int_equal(symlink(target, LOST "/tokenizer.json"), 0);
+}
+
+static char lost_head[300];
+
+static void take_line(void *ctx, enum sl_log_level level, const char *line)
+{
+    (void)ctx;
+    (void)level;
+    if (strstr(line, "event=no_draft_head"))
+        snprintf(lost_head, sizeof(lost_head), "%s", line);
+}
+
+/* A configuration that announces a head, and files without: refused where it is
+ * asked for, and told where it is not. */
+static void test_lost_head(void **state)
+{
+    struct sl_engine_opts o;
+    struct sl_engine *e = NULL;
+    struct sl_err err = {0};
+
+    (void)state;
+    write_announced_head();
+    sl_engine_opts_init(&o);
+    o.n_thread = 1;
+    o.max_num_seqs = 1;
+    o.max_model_len = 64;
+    o.drafter = SL_DRAFTER_MTP;
+    assert_int_equal(sl_engine_open(&e, LOST, &o, &err), SL_EARG);
+    assert_non_null(strstr(err.msg, "metadata announces"));
+    sl_log_set(take_line, NULL, SL_LOG_WARN);
+    o.drafter = SL_DRAFTER_AUTO;
+    assert_int_equal(sl_engine_open(&e, LOST, &o, &err), 0);
+    sl_engine_close(&e);
+    assert_non_null(strstr(lost_head, "files do not have all of it"));
+    lost_head[0] = 0;
+    o.drafter = SL_DRAFTER_NGRAM;
+    assert_int_equal(sl_engine_open(&e, LOST, &o, &err), 0);
+    sl_engine_close(&e);
+    assert_int_equal(lost_head[0], 0);
+    sl_log_set(NULL, NULL, SL_LOG_WARN);
 }
 
 /* Lossy rules: with a lenience of 1, for greedy answers and with
@@ -1088,6 +1206,9 @@ int main(void)
         cmocka_unit_test(test_next_turn_is_cached),
         cmocka_unit_test(test_drafts_change_nothing),
         cmocka_unit_test(test_drafting_that_cannot_be),
+        cmocka_unit_test(test_options_of_nobody),
+        cmocka_unit_test(test_options_of_another),
+        cmocka_unit_test(test_lost_head),
         cmocka_unit_test(test_lossy_rules),
         cmocka_unit_test(an_end_is_told_after_it_shows),
         cmocka_unit_test(shapes_are_few),
