@@ -39,8 +39,10 @@ static void take_bid(struct sl_gen *g, const struct sl_bid *bid)
     g->by = bid->by;
     g->odds = bid->odds[bid->by];
     g->n_draft = bid->depth;
+    /* Behind the token that was drawn last: a draft takes no page that another
+     * one would have to give. */
     if (bid->depth > 0 &&
-        sl_seq_reserve(g->seq, g->seq->n_tok + bid->depth, NULL))
+        sl_seq_reserve(g->seq, g->seq->n_tok + 1 + bid->depth, NULL))
         g->n_draft = 0;
 }
 
@@ -122,8 +124,17 @@ void sl_draft_close(struct sl_gen *g)
             g->e->drafter[by]->close(g);
 }
 
+/* No drafter has seen anything of g: whoever goes on from there has to know. */
+static void mark_unseen(struct sl_seq *q)
+{
+    for (uint32_t i = SL_PLANE_TARGET + 1; i < q->mem->kv->n_plane; i++)
+        q->from[i] = q->n_tok;
+}
+
 void sl_draft_catch_up(struct sl_gen *g)
 {
+    if (!g->may_draft)
+        mark_unseen(g->seq);
     for (int by = 0; g->may_draft && by < SL_N_BY; by++)
         if (g->e->drafter[by] && g->e->drafter[by]->catch_up)
             g->e->drafter[by]->catch_up(g);

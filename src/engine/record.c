@@ -22,10 +22,10 @@ void sl_record_pairs(struct sl_record *r, struct sl_sampler *s,
 }
 
 void sl_record_round(struct sl_record *r, uint32_t n_draft, uint32_t n_right,
-                     double round_s)
+                     uint32_t n_tok, double round_s)
 {
     r->n_round++;
-    r->n_tok += 1 + n_right;
+    r->n_tok += n_tok;
     r->round_s += round_s;
     for (uint32_t i = 0; i < n_draft; i++) {
         r->seen[i]++;

@@ -36,8 +36,9 @@ void sl_record_pairs(struct sl_record *r, struct sl_sampler *s,
                      const float *logits, size_t vocab, const int32_t *draft,
                      uint32_t n_draft, uint32_t pos);
 
+/* A round gave n_tok tokens, of which n_right of its n_draft drafts. */
 void sl_record_round(struct sl_record *r, uint32_t n_draft, uint32_t n_right,
-                     double round_s);
+                     uint32_t n_tok, double round_s);
 
 /* The recorded pairs under a rule: tokens of a round, those without drafts
  * included, and the mean distance in total variation of a judged draft. */

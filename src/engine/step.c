@@ -378,44 +378,67 @@ static uint32_t judge(struct sl_engine *e, const struct sl_gen *g,
     return 1;
 }
 
+/* What became of the drafts of a round. */
+struct fate {
+    uint32_t n_judged, n_right;
+    uint32_t n_kept; /* committed: not one that was right and ended the answer,
+                        as the last token of any answer is not */
+    uint32_t n_lossy;
+    double tv;
+};
+
 /* Draw behind the last firm row of g, and behind each draft that turned out to
  * be what was drawn. */
-static void draw_rows(struct sl_engine *e, struct sl_gen *g, struct sl_part *p,
-                      float *logits, struct sl_err *err)
+static void draw_all(struct sl_engine *e, struct sl_gen *g, struct sl_part *p,
+                     float *logits, struct fate *f, struct sl_err *err)
 {
-    uint32_t right = 0, n_judged = 0;
     struct sl_draw d;
-    double tv = 0;
 
-    if (e->record)
-        sl_record_pairs(e->record, e->sampler, &g->sample, g->hist, logits,
-                        e->weights->conf.vocab, g->draft, p->tent, g->n_known);
     for (uint32_t k = 0; k <= p->tent; k++) {
         int rc = draw_one(e, g, &d, logits + (size_t)k * e->weights->conf.vocab,
                           err);
 
         if (!rc && k < p->tent)
-            n_judged += judge(e, g, g->draft[k], &d, &tv);
+            f->n_lossy += judge(e, g, g->draft[k], &d, &f->tv);
         p->why = rc ? SL_FINISH_ERROR : sl_gen_put(g, &d, err);
-        if (p->why != SL_FINISH_NONE || k == p->tent || d.id != g->draft[k])
+        if (p->why == SL_FINISH_ERROR || k == p->tent)
             break;
-        right++;
+        f->n_judged++;
+        if (d.id != g->draft[k])
+            break;
+        f->n_right++;
+        if (p->why != SL_FINISH_NONE)
+            break;
+        f->n_kept++;
     }
-    p->n_kept = p->firm + right;
-    sl_speculate_learn(&e->spec, &g->guess, g->odds, p->tent, right);
+}
+
+/* Draw, and let all who count drafts know. */
+static void draw_rows(struct sl_engine *e, struct sl_gen *g, struct sl_part *p,
+                      float *logits, struct sl_err *err)
+{
+    struct fate f = {.tv = 0};
+
+    if (e->record)
+        sl_record_pairs(e->record, e->sampler, &g->sample, g->hist, logits,
+                        e->weights->conf.vocab, g->draft, p->tent, g->n_known);
+    draw_all(e, g, p, logits, &f, err);
+    p->n_kept = p->firm + f.n_kept;
+    sl_speculate_learn(&e->spec, &g->guess, g->odds, f.n_judged, f.n_right);
     if (g->by == SL_BY_FLASH)
-        sl_speculate_sure(&e->spec, g->sure, p->tent, right);
-    sl_engine_count_round(e, g->by, p->tent, right);
+        sl_speculate_sure(&e->spec, g->sure, f.n_judged, f.n_right);
+    sl_engine_count_round(e, g->by, p->tent, f.n_right);
     if (e->record && p->firm == 1) /* no prompt in it */
-        sl_record_round(e->record, p->tent, right, e->round_s);
-    e->now.tv += tv;
-    e->now.n_judged += n_judged;
+        sl_record_round(e->record, p->tent, f.n_right, 1 + f.n_kept,
+                        e->round_s);
+    e->now.tv += f.tv;
+    e->now.n_judged += f.n_lossy;
     sl_lock(&g->mu);
     g->n_round++;
     g->n_drafted += p->tent;
-    g->n_accepted += right;
-    g->tv += tv;
-    g->n_judged += n_judged;
+    g->n_accepted += f.n_right;
+    g->tv += f.tv;
+    g->n_judged += f.n_lossy;
     g->plain_s = e->spec.token_s;
     g->round_s += e->round_s;
     sl_unlock(&g->mu);

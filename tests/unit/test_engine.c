@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "engine/cost.h"
+#include "engine/drafter.h"
 #include "engine/gen.h"
 #include "engine/stop.h"
 #include "sluice/sluice.h"
@@ -835,6 +836,192 @@ static void test_drafts_change_nothing(void **state)
     engine = with;
 }
 
+/* --------------------------------------- drafters of ours, in the engine's thread */
+
+static struct answer script;      /* what `oracle` proposes */
+static atomic_uint n_short, n_seen, n_made_up;
+
+static uint32_t look_script(struct sl_gen *g, uint32_t most,
+                            enum sl_odds_of *odds)
+{
+    uint32_t at = g->n_known - g->n_prompt, n = 0;
+
+    *odds = SL_ODDS_SHORT;
+    for (; n < most && at + n < script.n; n++)
+        g->draft[n] = script.ids[at + n];
+    return n;
+}
+
+/* Are there pages for the step that verifies what was decided? */
+static void look_at_pages(struct sl_engine *e)
+{
+    for (uint32_t i = 0; i < e->n_run; i++) {
+        const struct sl_gen *g = e->run[i];
+
+        if (g->n_draft == 0 || e->part[i].why != SL_FINISH_NONE)
+            continue;
+        n_seen++;
+        n_short += g->seq->n_page * SL_KV_PAGE < g->seq->n_tok + 1 + g->n_draft;
+    }
+}
+
+static const struct sl_drafter oracle = {
+    .name = "oracle", .look = look_script, .run = look_at_pages};
+
+static void open_drafting(const struct sl_engine_opts *more)
+{
+    struct sl_engine_opts eo = *more;
+    struct sl_err err = {0};
+
+    eo.n_thread = 1;
+    eo.pin = false;
+    eo.max_num_seqs = 1;
+    eo.max_num_batched_tokens = 64;
+    eo.max_model_len = 512;
+    engine = NULL;
+    if (sl_engine_open(&engine, DIR, &eo, &err))
+        fail_msg("%s", err.msg);
+}
+
+static void ask_greedy(struct answer *a, struct sl_gen_stats *st, size_t n_ids,
+                       uint32_t max_tokens, const int32_t *stop)
+{
+    struct sl_gen_opts o;
+    int32_t ids[200];
+    struct sl_gen *g;
+
+    make_opts(&o, ids, n_ids, 2);
+    o.max_tokens = max_tokens;
+    o.stop_ids = stop;
+    o.n_stop_ids = stop ? 1 : 0;
+    g = submit(&o);
+    collect(g, a);
+    sl_gen_stats(g, st);
+    sl_gen_close(&g);
+}
+
+/* A right draft that ends the answer is a right draft; and each draft has its
+ * page before it is decided on. */
+static void test_right_to_the_end(void **state)
+{
+    static struct answer got;
+    struct sl_engine *with = engine;
+    struct sl_engine_opts eo;
+    struct sl_gen_stats st;
+    int32_t stop;
+
+    (void)state;
+    ask_greedy(&script, &st, 60, 100, NULL);
+    stop = script.ids[99];
+    sl_engine_opts_init(&eo);
+    eo.drafter = SL_DRAFTER_NGRAM;
+    for (uint32_t depth = 1; depth <= 7; depth++) {
+        eo.draft_depth = depth;
+        open_drafting(&eo);
+        engine->drafter[SL_BY_NGRAM] = &oracle;
+        ask_greedy(&got, &st, 60, 100, NULL);
+        assert_memory_equal(&got, &script, sizeof(got));
+        assert_int_equal(st.n_draft, st.n_accept);
+        assert_int_equal(st.n_round + st.n_accept, 100);
+        /* It comes first wherever it comes first. */
+        ask_greedy(&got, &st, 60, 400, &stop);
+        assert_int_equal(got.finish, SL_FINISH_STOP);
+        assert_in_range(st.n_round + st.n_accept, st.n_output,
+                        st.n_output + 1);
+        assert_int_equal(st.n_accept, (st.n_output - 1) / (depth + 1) * depth +
+                                          (st.n_output - 1) % (depth + 1));
+        sl_engine_close(&engine);
+    }
+    assert_true(n_seen > 100);
+    assert_int_equal(n_short, 0);
+    engine = with;
+}
+
+static uint32_t first_from, first_cached;
+
+static uint32_t look_and_tell(struct sl_gen *g, uint32_t most,
+                              enum sl_odds_of *odds)
+{
+    if (first_from == 0)
+        first_from = g->seq->from[SL_PLANE_MTP];
+    return sl_draft_mtp.look(g, most, odds);
+}
+
+/* What a request that did not draft has read is shared; that the draft head saw
+ * nothing of it is known. */
+static void test_unseen_prefix_is_known(void **state)
+{
+    static struct answer a;
+    struct sl_engine *with = engine;
+    struct sl_engine_opts eo;
+    struct sl_drafter told = sl_draft_mtp;
+    struct sl_gen_opts o;
+    struct sl_gen *g;
+    int32_t ids[300];
+
+    (void)state;
+    sl_engine_opts_init(&eo);
+    eo.draft = SL_DRAFT_GREEDY;
+    eo.drafter = SL_DRAFTER_MTP;
+    eo.draft_depth = 2;
+    open_drafting(&eo);
+    told.look = look_and_tell;
+    engine->drafter[SL_BY_MTP] = &told;
+    make_opts(&o, ids, 150, 1);
+    for (int i = 0; i < 2; i++) {
+        o.temperature = i == 0 ? 1 : 0;
+        g = submit(&o);
+        collect(g, &a);
+        sl_gen_close(&g);
+        if (i > 0)
+            break;
+        memcpy(ids + 150, a.ids, a.n * sizeof(*ids));
+        o.n_ids = 150 + a.n;
+    }
+    first_cached = n_cached;
+    assert_true(first_cached > 100);
+    assert_int_equal(first_from, first_cached);
+    sl_engine_close(&engine);
+    engine = with;
+}
+
+static void run_marked(struct sl_engine *e)
+{
+    for (uint32_t i = 0; i < e->n_run; i++)
+        memset(e->run[i]->draft, 0xff, sizeof(e->run[i]->draft));
+    sl_draft_mtp.run(e);
+    for (uint32_t i = 0; i < e->n_run; i++)
+        for (uint32_t k = 0; k < e->run[i]->n_draft; k++)
+            n_made_up += e->run[i]->draft[k] < 0;
+}
+
+/* Where the draft head saw nothing of a prompt it has no row to draft from: then
+ * nothing is verified that nobody proposed. */
+static void test_nothing_primed(void **state)
+{
+    static struct answer plain, got;
+    struct sl_engine *with = engine;
+    struct sl_drafter marked = sl_draft_mtp;
+    struct sl_engine_opts eo;
+    struct sl_gen_stats st;
+
+    (void)state;
+    ask_greedy(&plain, &st, 60, 40, NULL);
+    sl_engine_opts_init(&eo);
+    eo.drafter = SL_DRAFTER_MTP;
+    eo.draft_depth = 3;
+    eo.mtp_prime = 0;
+    open_drafting(&eo);
+    marked.run = run_marked;
+    engine->drafter[SL_BY_MTP] = &marked;
+    ask_greedy(&got, &st, 60, 40, NULL);
+    assert_memory_equal(&got, &plain, sizeof(got));
+    assert_true(st.n_draft > 0);
+    assert_int_equal(n_made_up, 0);
+    sl_engine_close(&engine);
+    engine = with;
+}
+
 static void expect_no_engine(const struct sl_engine_opts *o, const char *word)
 {
     struct sl_engine *e = NULL;
@@ -1206,6 +1393,9 @@ int main(void)
         cmocka_unit_test(test_next_turn_is_cached),
         cmocka_unit_test(test_drafts_change_nothing),
         cmocka_unit_test(test_drafting_that_cannot_be),
+        cmocka_unit_test(test_right_to_the_end),
+        cmocka_unit_test(test_unseen_prefix_is_known),
+        cmocka_unit_test(test_nothing_primed),
         cmocka_unit_test(test_options_of_nobody),
         cmocka_unit_test(test_options_of_another),
         cmocka_unit_test(test_lost_head),
