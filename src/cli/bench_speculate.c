@@ -218,6 +218,11 @@ int sl_cli_bench_speculate(const struct sl_opts *o, const char *what,
     int rc;
 
     sl_cli_engine_opts(&eo, o);
+    if (eo.drafter == SL_DRAFTER_NONE)
+        return sl_fail(err, SL_EARG,
+                       "--drafter none leaves nothing to compare: plain "
+                       "decoding is always measured; name a drafter, auto for "
+                       "the controller, or leave it out for all");
     rc = read_prompts(&p, v[SL_OPT_DATASET_PATH].s,
                           (uint32_t)v[SL_OPT_NUM_PROMPTS].i, err);
 

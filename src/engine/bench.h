@@ -106,7 +106,8 @@ struct sl_bench_speculation {
     struct sl_bench_rule rule[SL_BENCH_RULES];
     uint32_t n_way, n_rule;
     /* argmax of E / T of the measured tables and acceptances, by the plain
-     * rounds as they were: with whom, how deep, and its rate; and the rate of auto, both without what is beside. */
+     * rounds as they were: with whom, how deep, and its rate, with what is beside
+     * plain rounds; and the rate of auto. */
     const char *best;
     uint32_t best_depth;
     double ceiling, reached;

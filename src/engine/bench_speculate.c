@@ -22,6 +22,7 @@
 #define MAX_PROMPT 4096 /* ids of a random prompt */
 #define MAX_USERS 64
 #define CONTEXT 8192    /* tokens, unless asked for otherwise */
+#define CUT 3           /* drafts of a block that is verified in part */
 #define LENIENCE 0.7f
 #define RELAX 0.3f
 
@@ -80,7 +81,8 @@ static void add_ways(struct bench *b)
     if (b->o->synthetic < 0 && wants(b, SL_DRAFTER_NGRAM))
         add_way(b, SL_BY_NGRAM, 3);
     if (b->flash && wants(b, SL_DRAFTER_DFLASH)) {
-        add_way(b, SL_BY_FLASH, 3);
+        if (e->flash_conf->block > CUT + 1)
+            add_way(b, SL_BY_FLASH, CUT);
         add_way(b, SL_BY_FLASH, e->flash_conf->block - 1);
     }
     if (wants(b, SL_DRAFTER_NONE))
@@ -261,6 +263,36 @@ static void tell_way(struct sl_bench_way *out, const struct bench *b,
     }
 }
 
+/* Seconds of a token beside the steps and the drafters: draws, texts, what wakes
+ * the reader. They are the same for each way. */
+static double beside_s(const struct way *plain)
+{
+    double s = plain->decode_s - plain->record.round_s;
+
+    return s > 0 ? s / (double)plain->record.n_tok : 0;
+}
+
+/* Tokens of a round at depth k of way w, and its time by the tables. */
+static double at_depth(double *tokens, const struct bench *b,
+                       const struct way *w, uint32_t k)
+{
+    const struct sl_speculate *s = &b->way[b->n_way - 1].spec;
+    uint64_t depth = DUMMY_PROMPT + b->o->max_tokens / 2;
+    double n = (double)w->record.n_round, plain_s, share;
+
+    plain_s = sl_cost_predict(&b->e->verify, 1, depth);
+    *tokens = 1;
+    for (uint32_t i = 0; i < k; i++)
+        *tokens += (double)w->record.right[i] / n;
+    if (k == 0)
+        return plain_s;
+    /* Not every round has a draft: n-grams are not always found. */
+    share = (double)w->record.seen[k - 1] / n;
+    return (1 - share) * plain_s +
+           share * (sl_cost_predict(&b->e->verify, k + 1, (k + 1) * depth) +
+                    sl_speculate_passes_s(s, w->by, k, 1));
+}
+
 /* The best rate of any drafter and depth, from the tables at the end and what
  * the deepest way of each drafter kept. Tables leave out what happens now and
  * then, which a mean does not: so their ratios are taken, to the plain rounds as
@@ -268,30 +300,21 @@ static void tell_way(struct sl_bench_way *out, const struct bench *b,
 static void find_ceiling(struct sl_bench_speculation *out,
                          const struct bench *b)
 {
-    const struct sl_speculate *s = &b->way[b->n_way - 1].spec;
-    uint64_t depth = DUMMY_PROMPT + b->o->max_tokens / 2;
-    double plain_s = sl_cost_predict(&b->e->verify, 1, depth);
-    const struct sl_record *plain = &b->way[0].record;
-    double real = plain->round_s / (double)plain->n_round / plain_s;
+    const struct way *plain = &b->way[0];
+    double beside = beside_s(plain), tokens, real;
 
+    real = plain->record.round_s / (double)plain->record.n_round /
+           at_depth(&tokens, b, plain, 0);
     out->best = names[0];
-    out->ceiling = 1 / plain_s;
+    out->ceiling = 1 / (at_depth(&tokens, b, plain, 0) * real + beside);
     for (uint32_t j = 1; j < b->n_way; j++) {
         const struct way *w = &b->way[j];
-        double tokens = 1;
 
         if (w->by == SL_N_BY || w[1].by == w->by)
             continue; /* not the deepest */
         for (uint32_t k = 1; k <= w->depth && w->record.seen[k - 1]; k++) {
-            double n = (double)w->record.n_round;
-            double share = (double)w->record.seen[k - 1] / n, t;
+            double t = at_depth(&tokens, b, w, k) * real + tokens * beside;
 
-            /* Not every round has a draft: n-grams are not always found. */
-            t = (1 - share) * plain_s +
-                share * (sl_cost_predict(&b->e->verify, k + 1,
-                                         (k + 1) * depth) +
-                         sl_speculate_passes_s(s, w->by, k, 1));
-            tokens += (double)w->record.right[k - 1] / n;
             if (tokens / t > out->ceiling) {
                 out->ceiling = tokens / t;
                 out->best = names[w->by];
@@ -299,7 +322,6 @@ static void find_ceiling(struct sl_bench_speculation *out,
             }
         }
     }
-    out->ceiling /= real;
 }
 
 /* Score one recorded set under every rule; a round takes as long as it did. */
@@ -377,7 +399,7 @@ static int measure(struct sl_bench_speculation *out, struct bench *b,
         tell_way(&out->way[out->n_way++], b, &b->way[j]);
     find_ceiling(out, b);
     if (last->by == SL_N_BY && b->o->n_user == 1)
-        out->reached = (double)last->record.n_tok / last->record.round_s;
+        out->reached = (double)last->n_tok / last->decode_s;
     return b->o->synthetic < 0 && b->o->n_user == 1 ? score_all(out, b, err)
                                                     : 0;
 }
@@ -397,6 +419,11 @@ static int check(const struct sl_speculation_opts *o, struct sl_err *err)
                        "%u users with prompts of %u random tokens: 1 to %d, and "
                        "at most %d tokens, are measured",
                        o->n_user, o->n_random, MAX_USERS, MAX_PROMPT);
+    if (o->synthetic >= 0 && o->only == SL_DRAFTER_NGRAM)
+        return sl_fail(err, SL_EARG,
+                       "--synthetic-acceptance replays an answer in the place "
+                       "of a drafter that has passes, and --drafter ngram has "
+                       "none; remove one of them");
     if (o->synthetic >= 0 && o->n_user > 1)
         return sl_fail(err, SL_EARG,
                        "--synthetic-acceptance replays the answer of one user; "

@@ -3,6 +3,7 @@
 tested."""
 import json
 import os
+import shutil
 import sys
 import tempfile
 
@@ -108,6 +109,18 @@ def speculate():
         check(exact["pairs"] == len_["pairs"] == rel["pairs"], rules)
         check(len_["tokens_per_round"] >= exact["tokens_per_round"] <=
               rel["tokens_per_round"], rules)
+    # A block of four drafts three: one way, not two alike.
+    short = os.path.join(TMP.name, "short")
+    shutil.copytree("models/demo/drafter", short)
+    with open(os.path.join(short, "config.json")) as f:
+        conf = json.load(f)
+    conf["block_size"] = 4
+    with open(os.path.join(short, "config.json"), "w") as f:
+        json.dump(conf, f)
+    j = bench("speculate", "demo", *small, "--drafter", "dflash",
+              "--draft-model", short)
+    check([(w["drafter"], w["depth"]) for w in j["ways"]] ==
+          [("plain", 0), ("dflash", 3)], j)
     # An oracle that is always right keeps all that it drafts, one that is
     # always wrong nothing.
     for a, keep in (("1", 1), ("0", 0)):
@@ -142,6 +155,9 @@ def speculate():
                          "--max-concurrency", "2"), "one user"),
                        (("--synthetic-acceptance", "0.5", "--temperature",
                          "1"), "greedy"),
+                       (("--synthetic-acceptance", "0.5", "--drafter",
+                         "ngram"), "--drafter ngram"),
+                       (("--drafter", "none"), "nothing to compare"),
                        (("--rows", "4"), "rows")):
         r = Run("bench", "speculate", "demo", *argv)
         check(r.rc == 2 and word in r.err and not r.out, (argv, r))
