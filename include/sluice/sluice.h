@@ -304,6 +304,12 @@ SL_API void sl_gen_opts_init(struct sl_gen_opts *o, const struct sl_engine *e);
 SL_API int sl_gen_submit(struct sl_gen **out, struct sl_engine *e,
                          const struct sl_gen_opts *opts, struct sl_err *err);
 
+/* Is there a token that the answer may begin with, as far as allowed_ids,
+ * bad_words, min_tokens and stop_ids say? SL_EARG: none, or they are out of
+ * range. sl_gen_submit asks the same; this tells who is to blame. Any thread. */
+SL_API int sl_gen_can_begin(struct sl_engine *e, const struct sl_gen_opts *opts,
+                            struct sl_err *err);
+
 enum sl_finish {
     SL_FINISH_NONE,   /* still running */
     SL_FINISH_STOP,   /* an end token or a stop text */

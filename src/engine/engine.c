@@ -124,9 +124,9 @@ static void *engine_main(void *arg)
     while (take_submitted(e))
         sl_engine_step(e);
     for (struct sl_gen *g; (g = sl_gen_list_pop(&e->waiting)) != NULL;)
-        sl_gen_end(g, SL_FINISH_CANCEL, NULL);
+        sl_gen_end(g, SL_FINISH_CANCEL);
     while (e->n_run > 0)
-        sl_gen_end(e->run[--e->n_run], SL_FINISH_CANCEL, NULL);
+        sl_gen_end(e->run[--e->n_run], SL_FINISH_CANCEL);
     return NULL;
 }
 

@@ -146,7 +146,7 @@ enum sl_finish sl_gen_put(struct sl_gen *g, const struct sl_draw *d,
     return why;
 }
 
-void sl_gen_end(struct sl_gen *g, enum sl_finish why, const struct sl_err *err)
+void sl_gen_end(struct sl_gen *g, enum sl_finish why)
 {
     void (*wake)(void *) = g->wake;
     void *ctx = g->wake_ctx;
@@ -157,8 +157,6 @@ void sl_gen_end(struct sl_gen *g, enum sl_finish why, const struct sl_err *err)
     if (!sl_stop_feed(&g->stopper, &g->fresh, &g->back.text))
         sl_stop_flush(&g->stopper, &g->back.text);
     g->finish = why;
-    if (err)
-        g->err = *err;
     sl_unlock(&g->mu);
     /* From let_go on the caller may free g. */
     if (wake)

@@ -130,8 +130,8 @@ enum sl_finish sl_gen_put(struct sl_gen *g, const struct sl_draw *d,
                           struct sl_err *err);
 
 /* Engine thread: it is over, and g may be gone when this returns. Pieces that
- * wait are kept. */
-void sl_gen_end(struct sl_gen *g, enum sl_finish why, const struct sl_err *err);
+ * wait are kept; g->err is there before when `why` is ERROR. */
+void sl_gen_end(struct sl_gen *g, enum sl_finish why);
 
 /* Nobody runs it: give back all that it has. */
 void sl_gen_free(struct sl_gen *g);

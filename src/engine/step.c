@@ -134,12 +134,11 @@ static void put_away(struct sl_gen_list *ended, struct sl_gen *g,
 }
 
 /* Publish first: nobody who has an answer finds it among those that run. */
-static void end_all(struct sl_engine *e, struct sl_gen_list *ended,
-                    const struct sl_err *err)
+static void end_all(struct sl_engine *e, struct sl_gen_list *ended)
 {
     sl_engine_publish(e);
     for (struct sl_gen *g; (g = sl_gen_list_pop(ended)) != NULL;)
-        sl_gen_end(g, g->why, g->why == SL_FINISH_ERROR ? err : NULL);
+        sl_gen_end(g, g->why);
 }
 
 /* Wherever in the queue they are: nobody waits for what nobody wants. */
@@ -165,7 +164,7 @@ static void drop_cancelled(struct sl_engine *e)
         put_away(&ended, g, SL_FINISH_CANCEL);
     }
     if (ended.head)
-        end_all(e, &ended, NULL);
+        end_all(e, &ended);
 }
 
 static void preempt_last(struct sl_engine *e)
@@ -446,23 +445,30 @@ static void draw_rows(struct sl_engine *e, struct sl_gen *g, struct sl_part *p,
 
 /* Commit the rows of g, and draw if they were the last that it knew. */
 static void finish_rows(struct sl_engine *e, struct sl_gen *g,
-                        struct sl_part *p, float **logits, struct sl_err *err)
+                        struct sl_part *p, float **logits)
 {
+    struct sl_err err = {0};
+
     if (p->firm == 0)
         return;
     p->n_kept = p->firm;
     if (draws(g, p)) {
         if (!p->broken)
-            draw_rows(e, g, p, *logits, err);
+            draw_rows(e, g, p, *logits, &err);
         *logits += (size_t)(1 + p->tent) * e->weights->conf.vocab;
     } else if (p->firm == n_left(g)) {
         p->why = SL_FINISH_LENGTH; /* only the prompt was wanted */
     }
     if (p->broken) {
         p->why = SL_FINISH_ERROR;
-        (void)sl_fail(err, SL_EFORMAT,
+        (void)sl_fail(&err, SL_EFORMAT,
                       "every logit behind a token of the prompt is NaN; check "
                       "the model's weights");
+    }
+    if (p->why == SL_FINISH_ERROR) { /* its own, also when others fail, too */
+        sl_lock(&g->mu);
+        g->err = err;
+        sl_unlock(&g->mu);
     }
     sl_seq_end(g->seq, p->n_kept - p->firm);
 }
@@ -487,7 +493,7 @@ static void keep(struct sl_engine *e, struct sl_gen *g)
 
 /* Take the ended generations out, and keep what is worth keeping: not a prompt
  * that only was to be scored, which no draft head has seen. */
-static void settle(struct sl_engine *e, const struct sl_err *err)
+static void settle(struct sl_engine *e)
 {
     struct sl_gen_list ended = {0};
 
@@ -505,7 +511,7 @@ static void settle(struct sl_engine *e, const struct sl_err *err)
         drop(e, i);
         put_away(&ended, g, p->why);
     }
-    end_all(e, &ended, err);
+    end_all(e, &ended);
 }
 
 /* Tell the controller what this round took, when it held no prompts: with the
@@ -565,7 +571,6 @@ void sl_engine_step(struct sl_engine *e)
                         .tok = e->step_tok,
                         .logit_row = e->logit_row,
                         .hidden = e->uses_mtp ? e->hidden : NULL};
-    struct sl_err err = {0};
     uint64_t t0, context;
     double took;
 
@@ -594,8 +599,8 @@ void sl_engine_step(struct sl_engine *e)
     if (sl_engine_score(e))
         s.logits = sl_head(e->model, s.logit_row, s.n_logit);
     for (uint32_t i = 0; i < e->n_run; i++)
-        finish_rows(e, e->run[i], &e->part[i], &s.logits, &err);
+        finish_rows(e, e->run[i], &e->part[i], &s.logits);
     if (e->drafts)
         draft(e, &s, context, took);
-    settle(e, &err);
+    settle(e);
 }

@@ -247,6 +247,82 @@ static int set_bad_words(struct sl_gen *g, const struct sl_gen_opts *o,
     return rc;
 }
 
+/* Is there a token that the answer may begin with, as far as can be told without
+ * its shape? */
+static int check_masks(const struct sl_gen *g, struct sl_err *err)
+{
+    const struct sl_sample_opts *s = &g->sample;
+    uint32_t n = g->e->n_vocab, n_left = 0;
+    bool *may = NULL;
+    int rc;
+
+    if (!s->allowed && s->n_bad == 0)
+        return 0;
+    rc = sl_mem_alloc(&may, n, sizeof(*may), "the masks of a request", err);
+    if (rc)
+        return rc;
+    if (!s->allowed)
+        memset(may, true, n);
+    for (uint32_t i = 0; s->allowed && i < s->n_allowed; i++)
+        may[s->allowed[i]] = true;
+    for (uint32_t i = 0; i < s->n_bad; i++)
+        if (s->bad[i].n == 1)
+            may[s->bad[i].ids[0]] = false;
+    for (uint32_t i = 0; s->min_tokens > 0 && i < s->n_end; i++)
+        if ((uint32_t)s->end[i] < n)
+            may[s->end[i]] = false;
+    for (uint32_t i = 0; i < n; i++)
+        n_left += may[i];
+    sl_mem_free(may);
+    return n_left ? 0
+                  : sl_fail(err, SL_EARG,
+                            "allowed_token_ids, bad_words and min_tokens leave "
+                            "no token that the answer may begin with; relax "
+                            "one of them");
+}
+
+static int set_masks(struct sl_gen *g, const struct sl_gen_opts *o,
+                     struct sl_err *err)
+{
+    int rc = set_end_ids(g, o, err);
+
+    g->sample.min_tokens = o->min_tokens;
+    if (!rc)
+        rc = set_allowed(g, o, err);
+    if (!rc)
+        rc = set_bad_words(g, o, err);
+    return rc;
+}
+
+static void free_masks(struct sl_gen *g)
+{
+    sl_mem_free(g->end_ids);
+    sl_mem_free(g->allowed);
+    sl_mem_free(g->bad);
+    sl_ids_deinit(&g->bad_ids);
+}
+
+int sl_gen_can_begin(struct sl_engine *e, const struct sl_gen_opts *o,
+                     struct sl_err *err)
+{
+    struct sl_gen *g = NULL;
+    int rc = sl_mem_alloc(&g, 1, sizeof(*g), "a generation", err);
+
+    if (rc)
+        return rc;
+    g->e = e;
+    sl_ids_init(&g->bad_ids, INT32_MAX / 2);
+    sl_sample_opts_init(&g->sample);
+    rc = set_masks(g, o, err);
+    if (!rc)
+        rc = sl_sample_opts_check(&g->sample, e->n_vocab, err);
+    if (!rc)
+        rc = check_masks(g, err);
+    free_masks(g);
+    sl_mem_free(g);
+    return rc;
+}
+
 static int set_sampling(struct sl_gen *g, const struct sl_gen_opts *o,
                         struct sl_err *err)
 {
@@ -262,7 +338,6 @@ static int set_sampling(struct sl_gen *g, const struct sl_gen_opts *o,
     s->frequency = o->frequency_penalty;
     s->repetition = o->repetition_penalty;
     s->seed = o->has_seed ? o->seed : sl_machine_random();
-    s->min_tokens = o->min_tokens;
     s->choice = o->choice;
     s->want_logprob = o->want_logprobs;
     s->n_logprob = o->want_logprobs ? o->n_top_logprobs : 0;
@@ -274,13 +349,11 @@ static int set_sampling(struct sl_gen *g, const struct sl_gen_opts *o,
     s->bias = g->bias;
     s->n_bias = o->n_bias;
     if (!rc)
-        rc = set_end_ids(g, o, err);
-    if (!rc)
-        rc = set_allowed(g, o, err);
-    if (!rc)
-        rc = set_bad_words(g, o, err);
+        rc = set_masks(g, o, err);
     if (!rc)
         rc = sl_sample_opts_check(s, g->e->n_vocab, err);
+    if (!rc)
+        rc = check_masks(g, err);
     if (!rc)
         rc = sl_shaping_open(&g->shaping, g->e->shapes, o, err);
     s->never_end = g->shaping.waits;
@@ -377,16 +450,13 @@ void sl_gen_free(struct sl_gen *g)
         sl_mem_free(g->stop[i]);
     sl_mem_free(g->stop);
     sl_mem_free(g->bias);
-    sl_mem_free(g->allowed);
-    sl_mem_free(g->bad);
-    sl_ids_deinit(&g->bad_ids);
+    free_masks(g);
     sl_ids_deinit(&g->close);
     sl_mem_free(g->cut);
     sl_mem_free(g->score);
     sl_mem_free(g->score_rank);
     sl_mem_free(g->score_top);
     sl_draft_close(g);
-    sl_mem_free(g->end_ids);
     sl_mem_free(g->tok);
     sl_cond_deinit(&g->ready);
     sl_mutex_deinit(&g->mu);

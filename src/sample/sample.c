@@ -646,6 +646,23 @@ static void take_raw(struct sl_sampler *s, struct sl_draw *d, const float *z,
         d->top_logprob[i] = d->top_logprob[i] - *base - *log_sum;
 }
 
+/* Nothing can be drawn: is the model to blame, or the masks? */
+static int fail_draw(const struct job *j, struct sl_err *err)
+{
+    for (size_t i = 0; i < j->s->n_vocab; i++)
+        if (!(j->z[i] <= MAX_LOGIT))
+            return sl_fail(err, SL_EFORMAT,
+                           "no token can follow at position %" PRIu64
+                           ": logits are NaN; check the model's weights",
+                           j->pos);
+    return sl_fail(err, SL_EARG,
+                   "no token may follow at position %" PRIu64
+                   ": the shape of the answer, allowed_token_ids, bad_words "
+                   "and min_tokens together forbid every one; relax one of "
+                   "them",
+                   j->pos);
+}
+
 int sl_sampler_draw(struct sl_sampler *s, struct sl_draw *out, float *logits,
                     const struct sl_sample_opts *o, const struct sl_history *h,
                     const int32_t *tent, size_t n_tent, uint64_t pos,
@@ -674,11 +691,7 @@ int sl_sampler_draw(struct sl_sampler *s, struct sl_draw *out, float *logits,
     else
         d.id = (int32_t)s->kern->argmax(&max, logits, s->n_vocab);
     if (!(max > -INFINITY))
-        return sl_fail(err, SL_EFORMAT,
-                       "no token can follow at position %" PRIu64
-                       ": every logit is NaN or masked; relax the masks of "
-                       "the request, or check the model's weights",
-                       pos);
+        return fail_draw(&j, err);
     if (o->temperature > 0) {
         d.id = draw_sampled(&j, max);
     } else {

@@ -96,8 +96,8 @@ void sl_sampler_close(struct sl_sampler **s);
 /* Draw the token at absolute position `pos` from `logits` [n_row], which is
  * used as work space and not preserved. The tokens before it are those of `h`
  * followed by the n_tent tentative ones (drafts), which count as generated.
- * SL_EFORMAT when every token is masked or every logit is NaN; *out is then
- * untouched. */
+ * Then *out is untouched: SL_EARG when the masks leave no token, SL_EFORMAT when
+ * every logit that they leave is NaN. */
 int sl_sampler_draw(struct sl_sampler *s, struct sl_draw *out, float *logits,
                     const struct sl_sample_opts *o, const struct sl_history *h,
                     const int32_t *tent, size_t n_tent, uint64_t pos,

@@ -470,6 +470,10 @@ static int submit(struct sl_task *t, struct sl_choice *c, uint64_t seed)
     o.max_tokens = n_output(t, p->n);
     o.wake = on_wake;
     o.wake_ctx = c;
+    if (c->index == 0 && (o.allowed_ids || o.n_bad_words) &&
+        (rc = sl_gen_can_begin(t->s->engine, &o, &err)))
+        return failed(t, rc, "invalid_value",
+                      o.allowed_ids ? "allowed_token_ids" : "bad_words", &err);
     rc = sl_gen_submit(&c->gen, t->s->engine, &o, &err);
     /* What else could be wrong was looked at before. */
     if (o.shape)

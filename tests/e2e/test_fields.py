@@ -325,6 +325,31 @@ def masks():
 
 
 @test
+def masks_that_leave_nothing():
+    """The request is wrong, not the server."""
+    word = S.post("/tokenize", {"prompt": "a"})["tokens"]
+    end = S.post("/tokenize", {"prompt": "<|im_end|>"})["tokens"]
+    check(len(word) == len(end) == 1, (word, end))
+    kw = dict(max_tokens=4, temperature=1)
+    for body in (dict(allowed_token_ids=word, bad_words=["a"]),
+                 dict(allowed_token_ids=end, stop_token_ids=end,
+                      min_tokens=1)):
+        for stream in (False, True):
+            S.refused(P, text(**body, **kw, stream=stream), 400,
+                      param="allowed_token_ids", code="invalid_value",
+                      words=["min_tokens"])
+    # What only drawing shows: the second token, and shapes.
+    for body in (dict(allowed_token_ids=word + end, bad_words=["aa"],
+                      stop_token_ids=end, min_tokens=2),
+                 dict(allowed_token_ids=word, guided_regex="[b-z]")):
+        S.refused(P, text(**body, **kw), 400, code="invalid_value",
+                  words=["allowed_token_ids", "bad_words"])
+        e = S.stream(P, text(**body, **kw))[-1]["error"]
+        check(e["type"] == "invalid_request_error", e)
+    check(S.metric("vllm:corrupted_requests_total") == 0, "corrupted")
+
+
+@test
 def special_tokens_shown():
     end = S.post("/tokenize", {"prompt": "<|im_end|>"}, headers={})["tokens"]
     check(len(end) == 1, end)
