@@ -642,17 +642,17 @@ static void say_all(struct sl_choice *c)
         say(c, &e);
 }
 
+/* The call that a request names is its answer, and no choice of the model. */
 static void set_finish(struct sl_choice *c, const struct sl_piece *p)
 {
     const struct sl_request *q = &c->t->q;
+    bool called = c->cut || (c->parse && sl_parse_n_calls(c->parse) > 0);
 
-    c->finish = p->finish == SL_FINISH_LENGTH ? "length" : "stop";
-    if (c->cut)
-        c->finish = "tool_calls";
+    c->finish = p->finish == SL_FINISH_LENGTH && !c->cut ? "length"
+                : called && !q->form.tool                ? "tool_calls"
+                                                         : "stop";
     if (c->cut || p->finish != SL_FINISH_STOP)
         return;
-    if (c->parse && sl_parse_n_calls(c->parse) > 0)
-        c->finish = "tool_calls";
     if (p->stop_text >= 0 && (uint32_t)p->stop_text < q->n_stop)
         sl_json_put_str(&c->stop_reason, q->stop[p->stop_text],
                         strlen(q->stop[p->stop_text]));

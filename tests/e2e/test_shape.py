@@ -201,10 +201,11 @@ def reasoning_is_free_and_comes_first():
         check(re.fullmatch("[(]*(a[)]*)?", m["content"] or ""), m)
 
 
-def check_calls(m, names=("weather", "search", "stop"), n=(1, 64)):
+def check_calls(m, names=("weather", "search", "stop"), n=(1, 64),
+                finish="tool_calls"):
     if m["finish"] == "length":
         return False
-    check(m["finish"] == "tool_calls", m)
+    check(m["finish"] == finish, m)
     check(n[0] <= len(m["tool_calls"]) <= n[1] and not m["content"], m)
     for t in m["tool_calls"]:
         check(t["name"] in names, m)
@@ -230,8 +231,11 @@ def named_and_single_calls():
     named = {"type": "function", "function": {"name": "search"}}
     ended = 0
     for m in many(lambda i: chat(seed=i, tools=TOOLS, tool_choice=named), 16):
-        ended += check_calls(m, ("search",), (1, 1))
+        ended += check_calls(m, ("search",), (1, 1), "stop")
     check(ended >= 12, f"{ended} of 16 came to their end")
+    for m in many(lambda i: chat(seed=i, tools=TOOLS, tool_choice=named,
+                                 parallel_tool_calls=False), 2):
+        check_calls(m, ("search",), (1, 1), "stop")
     ended = 0
     for m in many(lambda i: chat(seed=i, tools=TOOLS, tool_choice="required",
                                  parallel_tool_calls=False), 16):
