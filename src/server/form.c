@@ -74,9 +74,13 @@ static int take_choice(struct sl_form *f, const json_t *v, const char *field,
         return -1;
     if (!json_is_array(v) || json_array_size(v) == 0)
         return bad(r, field, "an array of at least one string");
-    for (size_t i = 0; i < json_array_size(v); i++)
+    for (size_t i = 0; i < json_array_size(v); i++) {
+        char path[64];
+
+        snprintf(path, sizeof(path), "%s[%zu]", field, i);
         if (!json_is_string(json_array_get(v, i)))
-            return bad(r, field, "an array of strings");
+            return bad(r, path, "a string");
+    }
     f->kind = SL_SHAPE_CHOICE;
     f->value = json_incref((json_t *)(uintptr_t)v);
     return 0;
@@ -100,8 +104,11 @@ int sl_form_response_format(struct sl_form *f, const json_t *v,
     const char *type = json_string_value(json_object_get(v, "type"));
     const json_t *in = json_object_get(v, "json_schema"), *schema;
 
-    if (!type)
+    if (!json_is_object(v))
         return bad(r, "response_format", "an object with a type");
+    if (!type)
+        return bad(r, "response_format.type",
+                   "text, json_object or json_schema");
     if (!strcmp(type, "text"))
         return 0;
     schema = json_object_get(v, "schema"); /* llama.cpp's place for it */
@@ -110,14 +117,15 @@ int sl_form_response_format(struct sl_form *f, const json_t *v,
                    ? take_schema(f, schema, "response_format.schema", r)
                    : take_object(f, "response_format", r);
     if (strcmp(type, "json_schema"))
-        return sl_refuse(r, 400, "invalid_value", "response_format",
-                         "response_format has the type '%.60s'; it must be "
-                         "text, json_object or json_schema",
+        return sl_refuse(r, 400, "invalid_value", "response_format.type",
+                         "response_format.type is '%.60s'; it must be text, "
+                         "json_object or json_schema",
                          type);
     if (json_object_get(in, "schema"))
         schema = json_object_get(in, "schema");
     if (!schema || json_is_null(schema))
-        return sl_refuse(r, 400, "invalid_value", "response_format.json_schema",
+        return sl_refuse(r, 400, "invalid_value",
+                         "response_format.json_schema.schema",
                          "response_format.json_schema.schema is missing; put "
                          "the schema there");
     return take_schema(f, schema, "response_format.json_schema.schema", r);
@@ -171,6 +179,7 @@ static int check_structured(const json_t *v, struct sl_refusal *r)
     };
     enum { N_READ = 6 }; /* the first of them */
     const char *key;
+    char path[100];
     json_t *x;
 
     json_object_foreach((json_t *)(uintptr_t)v, key, x)
@@ -182,7 +191,8 @@ static int check_structured(const json_t *v, struct sl_refusal *r)
         if (i < N_READ ||
             (i < SL_COUNTOF(known) && (json_is_null(x) || json_is_false(x))))
             continue;
-        return sl_refuse(r, 400, "invalid_value", "structured_outputs",
+        snprintf(path, sizeof(path), "structured_outputs.%.60s", key);
+        return sl_refuse(r, 400, "invalid_value", path,
                          "structured_outputs.%.60s is not supported; leave it "
                          "out, and use json, regex, choice, grammar or "
                          "json_object",
@@ -222,7 +232,10 @@ int sl_form_structured(struct sl_form *f, const json_t *v,
     if (x && !json_is_null(x) &&
         take_text(f, x, "structured_outputs.grammar", SL_SHAPE_GRAMMAR, r))
         return -1;
-    if (json_is_true(json_object_get(v, "json_object")) &&
+    x = json_object_get(v, "json_object");
+    if (x && !json_is_null(x) && !json_is_boolean(x))
+        return bad(r, "structured_outputs.json_object", "a boolean");
+    if (json_is_true(x) &&
         take_object(f, "structured_outputs.json_object", r))
         return -1;
     if (!f->field)
@@ -238,12 +251,16 @@ int sl_form_tool_choice(struct sl_form *f, const json_t *v,
     static const char *const word[] = {"none", "auto", "required"};
     const char *s = json_string_value(v);
     const json_t *fn = json_object_get(v, "function");
+    const json_t *type = json_object_get(v, "type");
 
     for (size_t i = 0; s && i < SL_COUNTOF(word); i++)
         if (!strcmp(s, word[i])) {
             f->tool_choice = word[i];
             return 0;
         }
+    if (json_is_object(v) && type && !json_is_null(type) &&
+        (!json_is_string(type) || strcmp(json_string_value(type), "function")))
+        return bad(r, "tool_choice.type", "\"function\"");
     if (json_is_object(v))
         f->tool = json_string_value(
             json_object_get(json_is_object(fn) ? fn : v, "name"));
@@ -293,7 +310,7 @@ int sl_form_check(struct sl_form *f, const json_t *tools, struct sl_refusal *r)
         return sl_refuse(r, 400, "invalid_value", "tool_choice",
                          "tool_choice is given without tools");
     if (f->tool && !has_tool(tools, f->tool))
-        return sl_refuse(r, 400, "unknown_tool", "tool_choice",
+        return sl_refuse(r, 400, "unknown_tool", "tool_choice.function.name",
                          "tool_choice names the tool '%.100s', which is not "
                          "in tools",
                          f->tool);

@@ -76,30 +76,62 @@ static int encode(struct sl_task *t, struct sl_ids_of *out, const char *text,
     return rc ? failed(t, rc, NULL, param, &err) : 0;
 }
 
-static int json_ids(struct sl_task *t, struct sl_ids_of *out, const json_t *v)
+/* The library would refuse such ids, too, but cannot say in which field. */
+static int check_ids(struct sl_task *t, const int32_t *ids, uint32_t n,
+                     const char *field)
+{
+    uint32_t vocab = t->s->info.n_vocab;
+    char at[128];
+
+    for (uint32_t i = 0; i < n; i++) {
+        if ((uint32_t)ids[i] < vocab)
+            continue;
+        snprintf(at, sizeof(at), "%s[%u]", field, i);
+        return sl_refuse(&t->refusal, 400, "invalid_value", at,
+                         "%s is %d; ids go from 0 to %u", at, ids[i],
+                         vocab - 1);
+    }
+    return 0;
+}
+
+static int check_bias(struct sl_task *t)
+{
+    const struct sl_request *q = &t->q;
+    char at[64];
+
+    for (uint32_t i = 0; i < q->n_bias; i++) {
+        if ((uint32_t)q->bias_ids[i] < t->s->info.n_vocab)
+            continue;
+        snprintf(at, sizeof(at), "logit_bias.%d", q->bias_ids[i]);
+        return sl_refuse(&t->refusal, 400, "invalid_value", at,
+                         "logit_bias names token %d; ids go from 0 to %u",
+                         q->bias_ids[i], t->s->info.n_vocab - 1);
+    }
+    return 0;
+}
+
+static int json_ids(struct sl_task *t, struct sl_ids_of *out, const json_t *v,
+                    const char *path)
 {
     uint32_t n = 0;
 
-    if (sl_read_ids(&out->p, &n, v, "prompt", &t->refusal))
+    if (sl_read_ids(&out->p, &n, v, path, &t->refusal))
         return -1;
     out->n = n;
-    for (uint32_t i = 0; i < n; i++)
-        if ((uint32_t)out->p[i] >= t->s->info.n_vocab)
-            return sl_refuse(&t->refusal, 400, "invalid_value", "prompt",
-                             "token %u of the prompt is %d; ids go from 0 to "
-                             "%u",
-                             i, out->p[i], t->s->info.n_vocab - 1);
-    return 0;
+    return check_ids(t, out->p, n, path);
 }
 
 static int one_prompt(struct sl_task *t, uint32_t i)
 {
     const struct sl_prompt *p = &t->q.prompt[i];
     struct sl_ids_of *out = &t->prompt[i];
+    char path[32];
 
+    snprintf(path, sizeof(path), t->q.many_prompts ? "prompt[%u]" : "prompt",
+             i);
     if (!p->text)
-        return json_ids(t, out, p->ids);
-    return encode(t, out, p->text, p->len, "prompt");
+        return json_ids(t, out, p->ids, path);
+    return encode(t, out, p->text, p->len, path);
 }
 
 /* What echo repeats: the text as it was sent, or the text of the ids. */
@@ -128,6 +160,20 @@ static int make_echo(struct sl_task *t)
     return rc ? failed(t, rc, NULL, "echo", &err) : 0;
 }
 
+void sl_render_param(char out[128], const struct sl_err *err)
+{
+    static const char *const known[] = {"messages", "tools",
+                                        "chat_template_kwargs",
+                                        "continue_final_message",
+                                        "reasoning_effort"};
+    size_t n = strcspn(err->msg, " ");
+
+    snprintf(out, 128, "messages");
+    for (size_t i = 0; i < SL_COUNTOF(known) && n < 128; i++)
+        if (strncmp(err->msg, known[i], strlen(known[i])) == 0)
+            snprintf(out, 128, "%.*s", (int)n, err->msg);
+}
+
 static int chat_prompt(struct sl_task *t)
 {
     struct sl_request *q = &t->q;
@@ -135,6 +181,7 @@ static int chat_prompt(struct sl_task *t)
     char *tools = q->tools ? json_dumps(q->tools, JSON_COMPACT) : NULL;
     char *kw = json_dumps(q->kwargs, JSON_COMPACT), *text = NULL;
     struct sl_err err = {0};
+    char param[128];
     size_t len = 0;
     int rc = SL_ENOMEM;
 
@@ -143,8 +190,9 @@ static int chat_prompt(struct sl_task *t)
     free(m); /* jansson's own */
     free(tools);
     free(kw);
+    sl_render_param(param, &err);
     if (rc)
-        return failed(t, rc, "invalid_template_input", "messages", &err);
+        return failed(t, rc, "invalid_template_input", param, &err);
     t->start = sl_parse_start_of(text, len);
     rc = encode(t, &t->prompt[0], text, len, "messages");
     sl_free(text);
@@ -281,20 +329,6 @@ static int check_fit(struct sl_task *t)
                              "%lld; lower it or raise max_tokens",
                              (long long)t->q.min_tokens.v, (long long)want);
     }
-    return 0;
-}
-
-/* The library would refuse such ids, too, but cannot say in which field. */
-static int check_ids(struct sl_task *t, const int32_t *ids, uint32_t n,
-                     const char *param)
-{
-    uint32_t vocab = t->s->info.n_vocab;
-
-    for (uint32_t i = 0; i < n; i++)
-        if ((uint32_t)ids[i] >= vocab)
-            return sl_refuse(&t->refusal, 400, "invalid_value", param,
-                             "%s names token %d; ids go from 0 to %u", param,
-                             ids[i], vocab - 1);
     return 0;
 }
 
@@ -541,7 +575,7 @@ void sl_task_prepare(struct sl_job *j)
         return;
     sl_buf_deinit(&t->body);
     if (sl_check_model(t->s, t->q.model, &t->refusal) ||
-        check_ids(t, t->q.bias_ids, t->q.n_bias, "logit_bias") ||
+        check_bias(t) ||
         check_ids(t, t->q.allowed_ids, t->q.n_allowed, "allowed_token_ids") ||
         reserve(t) || make_prompts(t) || check_fit(t))
         return;

@@ -13,9 +13,9 @@
 /* A value as a message may show it. */
 static const char *show(char out[210], const json_t *v)
 {
-    char *s = json_dumps(v, JSON_COMPACT | JSON_ENCODE_ANY);
+    char *s = v ? json_dumps(v, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
 
-    snprintf(out, 210, "%.200s", s ? s : "?");
+    snprintf(out, 210, "%.200s", s ? s : v ? "?" : "missing");
     free(s); /* jansson's own */
     return out;
 }
@@ -79,11 +79,11 @@ int sl_read_int(int64_t *out, const json_t *v, int64_t lo, int64_t hi,
 
     if (read_any(&x, out, &is_whole, v, path, r))
         return -1;
-    if (!is_whole)
+    if (!is_whole && x > -0x1p62 && x < 0x1p62)
         return wrong_type(r, v, path, "a whole number");
     snprintf(why, sizeof(why), "it must be from %lld to %lld", (long long)lo,
              (long long)hi);
-    if (*out < lo || *out > hi)
+    if (!is_whole || *out < lo || *out > hi)
         return wrong_value(r, v, path, why);
     return 0;
 }
@@ -165,8 +165,8 @@ static int one_stop(struct sl_request *q, const json_t *v, const char *path,
         return wrong_value(r, v, path,
                            "a stop text has 1 to 4096 bytes and no zero");
     if (q->n_stop == SL_MAX_STOP)
-        return sl_refuse(r, 400, "invalid_value", "stop",
-                         "stop has more than %d texts", SL_MAX_STOP);
+        return sl_refuse(r, 400, "invalid_value", path,
+                         "%s: stop has more than %d texts", path, SL_MAX_STOP);
     q->stop[q->n_stop++] = s;
     return 0;
 }
@@ -317,10 +317,12 @@ static int logit_bias(struct sl_request *q, const json_t *v,
         double x = 0;
 
         snprintf(path, sizeof(path), "logit_bias.%.40s", key);
-        if (sl_num_i64(&id, key, strlen(key), 0, INT32_MAX, "", NULL))
+        /* "05" and "+5" would be second names for "5". */
+        if (sl_num_i64(&id, key, strlen(key), 0, INT32_MAX, "", NULL) ||
+            (key[0] == '0' && key[1]) || key[0] < '0')
             return sl_refuse(r, 400, "invalid_value", path,
                              "a key of logit_bias is '%.100s'; it must be a "
-                             "token id",
+                             "token id, in digits",
                              key);
         if (read_num(&x, item, -1e30, 1e30, path, r))
             return -1;
@@ -364,6 +366,7 @@ static int prompt(struct sl_request *q, const json_t *v, struct sl_refusal *r)
     if (sl_mem_alloc(&q->prompt, many ? n : 1, sizeof(*q->prompt), "prompts",
                      NULL))
         return sl_refuse(r, 503, NULL, "prompt", "no memory is left");
+    q->many_prompts = many;
     if (!many)
         return add_prompt(q, v, "prompt", r);
     json_array_foreach((json_t *)(uintptr_t)v, i, item)
@@ -417,47 +420,62 @@ static int messages(struct sl_request *q, const json_t *v, struct sl_refusal *r)
     return 0;
 }
 
-static int tools(struct sl_request *q, const json_t *v, struct sl_refusal *r)
+/* The name of a tool, which sl_request_init has seen. */
+static const char *tool_name(const json_t *tool)
 {
-    size_t i, k;
-    json_t *item;
+    return json_string_value(
+        json_object_get(json_object_get(tool, "function"), "name"));
+}
+
+static int one_tool(const json_t *v, size_t i, struct sl_refusal *r)
+{
+    const json_t *t = json_array_get(v, i), *f = json_object_get(t, "function");
+    const json_t *type = json_object_get(t, "type");
+    const json_t *p = json_object_get(f, "parameters");
+    const char *name = tool_name(t);
     char path[64];
 
+    snprintf(path, sizeof(path), "tools[%zu]", i);
+    if (!json_is_object(t))
+        return wrong_type(r, t, path, "an object");
+    snprintf(path, sizeof(path), "tools[%zu].type", i);
+    if (!type || !json_is_string(type) ||
+        strcmp(json_string_value(type), "function"))
+        return wrong_type(r, type, path, "\"function\"");
+    snprintf(path, sizeof(path), "tools[%zu].function", i);
+    if (!json_is_object(f))
+        return wrong_type(r, f, path, "an object");
+    snprintf(path, sizeof(path), "tools[%zu].function.parameters", i);
+    if (p && !json_is_object(p) && !json_is_null(p))
+        return wrong_type(r, p, path, "an object");
+    snprintf(path, sizeof(path), "tools[%zu].function.name", i);
+    if (!name || !*name)
+        return wrong_type(r, json_object_get(f, "name"), path,
+                          "a string that is not empty");
+    for (size_t k = 0; k < i; k++)
+        if (!strcmp(name, tool_name(json_array_get(v, k))))
+            return sl_refuse(r, 400, "invalid_value", path,
+                             "%s: two tools have the name '%.100s'", path,
+                             name);
+    return 0;
+}
+
+static int tools(struct sl_request *q, const json_t *v, struct sl_refusal *r)
+{
     if (!json_is_array(v) || json_array_size(v) == 0)
         return wrong_type(r, v, "tools", "an array of at least one tool");
     if (json_array_size(v) > MAX_TOOLS)
         return sl_refuse(r, 400, "invalid_value", "tools",
                          "tools has more than %d entries", MAX_TOOLS);
-    json_array_foreach((json_t *)(uintptr_t)v, i, item)
-    {
-        const json_t *f = json_object_get(item, "function"), *p;
-        const char *type = json_string_value(json_object_get(item, "type"));
-        const char *name = json_string_value(json_object_get(f, "name"));
-
-        snprintf(path, sizeof(path), "tools[%zu]", i);
-        if (!type || strcmp(type, "function") || !json_is_object(f))
-            return wrong_type(r, item, path, "of the type function, with an "
-                                             "object function");
-        if (!name || !*name)
-            return sl_refuse(r, 400, "invalid_value", path,
-                             "%s.function has no name", path);
-        p = json_object_get(f, "parameters");
-        if (p && !json_is_object(p) && !json_is_null(p))
-            return wrong_type(r, p, path, "a tool whose parameters are an "
-                                          "object");
-        for (k = 0; k < i; k++)
-            if (!strcmp(name, json_string_value(json_object_get(
-                                  json_object_get(json_array_get(v, k),
-                                                  "function"),
-                                  "name"))))
-                return sl_refuse(r, 400, "invalid_value", path,
-                                 "two tools have the name '%.100s'", name);
-    }
+    for (size_t i = 0; i < json_array_size(v); i++)
+        if (one_tool(v, i, r))
+            return -1;
     q->tools = (json_t *)(uintptr_t)v;
     return 0;
 }
 
-static int effort(struct sl_request *q, const json_t *v, struct sl_refusal *r)
+static int read_effort(struct sl_request *q, const json_t *v, const char *path,
+                       struct sl_refusal *r)
 {
     static const char *const word[] = {"none", "minimal", "low", "medium",
                                        "high", "xhigh",   "max"};
@@ -468,9 +486,14 @@ static int effort(struct sl_request *q, const json_t *v, struct sl_refusal *r)
             q->effort = word[i];
             return 0;
         }
-    return wrong_value(r, v, "reasoning_effort",
+    return wrong_value(r, v, path,
                        "it must be none, minimal, low, medium, high, xhigh or "
                        "max");
+}
+
+static int effort(struct sl_request *q, const json_t *v, struct sl_refusal *r)
+{
+    return read_effort(q, v, "reasoning_effort", r);
 }
 
 static int reasoning(struct sl_request *q, const json_t *v,
@@ -480,7 +503,9 @@ static int reasoning(struct sl_request *q, const json_t *v,
 
     if (!json_is_object(v))
         return wrong_type(r, v, "reasoning", "an object with effort");
-    return e && !json_is_null(e) && !q->effort ? effort(q, e, r) : 0;
+    return e && !json_is_null(e) && !q->effort
+               ? read_effort(q, e, "reasoning.effort", r)
+               : 0;
 }
 
 static int template_kwargs(struct sl_request *q, const json_t *v,

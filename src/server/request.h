@@ -82,6 +82,7 @@ struct sl_request {
 
     struct sl_prompt *prompt; /* owned; of a completion */
     uint32_t n_prompt;
+    bool many_prompts; /* they came in an array */
 
     json_t *messages, *tools; /* of a chat */
     struct sl_form form;      /* of the answer */

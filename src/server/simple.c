@@ -281,7 +281,7 @@ static int tokenize_chat(struct call *c, json_t *root, bool strs)
 {
     struct sl_request q;
     struct sl_err err = {0};
-    char *m = NULL, *tools = NULL, *kw = NULL, *text = NULL;
+    char *m = NULL, *tools = NULL, *kw = NULL, *text = NULL, param[128];
     size_t len = 0;
     int rc = sl_request_init(&q, SL_REQUEST_CHAT, json_incref(root),
                              &c->refusal);
@@ -291,7 +291,8 @@ static int tokenize_chat(struct call *c, json_t *root, bool strs)
         tools = q.tools ? json_dumps(q.tools, JSON_COMPACT) : NULL;
         kw = json_dumps(q.kwargs, JSON_COMPACT);
         rc = sl_render(&text, &len, c->s->engine, m, tools, kw, &err);
-        rc = rc ? failed(c, rc, "messages", &err)
+        sl_render_param(param, &err);
+        rc = rc ? failed(c, rc, param, &err)
                 : encode(c, text, len, strs, "messages");
         sl_free(text);
     }
@@ -324,11 +325,18 @@ static int detokenize(struct call *c, json_t *root)
     struct sl_err err = {0};
     int32_t *ids = NULL;
     uint32_t n = 0;
-    char *text = NULL;
+    char *text = NULL, at[32];
     size_t len = 0;
     int rc = sl_read_ids(&ids, &n, json_object_get(root, "tokens"), "tokens",
                          &c->refusal);
 
+    for (uint32_t i = 0; !rc && i < n; i++) {
+        if (sl_token(&len, c->s->engine, ids[i]))
+            continue;
+        snprintf(at, sizeof(at), "tokens[%u]", i);
+        rc = sl_refuse(&c->refusal, 400, "invalid_value", at,
+                       "%s is %d, which is no token of this model", at, ids[i]);
+    }
     if (!rc) {
         rc = sl_decode(&text, &len, c->s->engine, ids, n, false, &err);
         if (rc)

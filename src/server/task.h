@@ -137,6 +137,12 @@ bool sl_task_admit(void *out, size_t size, struct sl_server *s,
 int sl_check_text(const struct sl_server *s, size_t len, int64_t n_out,
                   const char *param, struct sl_refusal *r);
 
+/* The field that a refusal to render a conversation begins with. */
+void sl_render_param(char out[128], const struct sl_err *err);
+
+/* The field that a refusal to render a conversation begins with. */
+void sl_render_param(char out[128], const struct sl_err *err);
+
 /* Are the prompt's own log-probabilities wanted? */
 bool sl_task_scores(const struct sl_task *t);
 

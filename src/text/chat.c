@@ -276,7 +276,8 @@ static int flag(bool *out, json_t *vars, const char *key, struct sl_err *err)
     const json_t *v = json_object_get(vars, key);
 
     if (v && !json_is_boolean(v))
-        return sl_fail(err, SL_EARG, "%s must be true or false", key);
+        return sl_fail(err, SL_EARG, "chat_template_kwargs.%s must be true or false",
+                       key);
     if (v)
         *out = json_is_true(v);
     return 0;

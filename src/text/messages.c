@@ -48,6 +48,11 @@ static bool is_role(const json_t *m, const char *role)
 
 /* ---- content ---- */
 
+static bool is_refusal(const json_t *part)
+{
+    return is(json_object_get(part, "type"), "refusal");
+}
+
 /* The text of a part; NULL for another kind of part. */
 static const json_t *part_text(const json_t *part)
 {
@@ -56,7 +61,7 @@ static const json_t *part_text(const json_t *part)
 
     if (json_is_string(part))
         return part;
-    if (is(type, "refusal"))
+    if (is_refusal(part))
         return json_object_get(part, "refusal");
     text = json_object_get(part, "text");
     if (!type)
@@ -80,15 +85,20 @@ static int check_part(const json_t *part, size_t i, size_t k,
                        "messages[%zu].content[%zu] must be an object such as "
                        "{\"type\": \"text\", \"text\": \"...\"}",
                        i, k);
-    if (text || (type && strcmp(type, "text") == 0))
+    if (text || is_refusal(part) || (type && strcmp(type, "text") == 0))
         return sl_fail(err, SL_EARG,
-                       "messages[%zu].content[%zu] has no text; give it as "
-                       "the string 'text'",
+                       "messages[%zu].content[%zu].%s is no text; give it as a "
+                       "string",
+                       i, k, is_refusal(part) ? "refusal" : "text");
+    if (!type)
+        return sl_fail(err, SL_EARG,
+                       "messages[%zu].content[%zu].type is missing; it is "
+                       "\"text\" for a text",
                        i, k);
     return sl_fail(err, SL_EARG,
-                   "messages[%zu].content[%zu] is of the type '%.60s', and "
-                   "this engine reads text only; send its content as text",
-                   i, k, type ? type : "unknown");
+                   "messages[%zu].content[%zu].type is '%.60s', and this "
+                   "engine reads text only; send its content as text",
+                   i, k, type);
 }
 
 static int join_parts(json_t *m, const json_t *parts, struct sl_err *err)
@@ -214,9 +224,9 @@ static int one_call(json_t *calls, const json_t *call, const json_t *tools,
     args = json_object_get(f, "arguments");
     if (!json_is_object(f) || !json_is_string(json_object_get(f, "name")))
         return sl_fail(err, SL_EARG,
-                       "messages[%zu].tool_calls[%zu] needs a function with a "
-                       "name",
-                       i, k);
+                       "messages[%zu].tool_calls[%zu].%s must name the function "
+                       "that was called",
+                       i, k, json_is_object(f) ? "function.name" : "function");
     memcpy(&shared, &f, sizeof(shared)); /* json_copy takes no const */
     fn = json_copy(shared);
     if (!fn)

@@ -12,8 +12,8 @@
 #include "base/err.h"
 
 /* A new array of messages; the caller ends *out with json_decref. SL_EARG,
- * naming the message, for what is no conversation or holds pictures and the
- * like. Always: keys with null are dropped and reasoning gets the names that
+ * for what is no conversation or holds pictures and the like; it begins with the
+ * place, as in "messages[3].content[0].type is ...", and a space. Always: keys with null are dropped and reasoning gets the names that
  * templates look for, as transformers does. With `repair` besides:
  *
  *   developer is system, function is tool;

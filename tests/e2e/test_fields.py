@@ -239,6 +239,73 @@ def wrong_values():
 
 
 @test
+def places_of_errors():
+    """`param` is where in the body the fault is."""
+    def m(*more, **kw):
+        return dict(messages=[*HI, *more], **kw)
+
+    def one_tool(**kw):
+        return m(tools=[TOOL, {"type": "function", "function": kw}])
+
+    image = {"role": "user", "content": [
+        {"type": "text", "text": "a"},
+        {"type": "image_url", "image_url": {"url": "x"}}]}
+    call = {"role": "assistant", "tool_calls": [{"id": "a"}]}
+    for body, param in (
+            (m(image), "messages[1].content[1].type"),
+            (m({"role": "user", "content": [{"text": 1}]}),
+             "messages[1].content[0].text"),
+            (m({"role": "user", "content": [1]}), "messages[1].content[0]"),
+            (m({"role": "user", "content": [{}]}),
+             "messages[1].content[0].type"),
+            (m({"role": "user", "content": 1}), "messages[1].content"),
+            (m({"role": "x"}), "messages[1].role"),
+            (m(1), "messages[1]"),
+            (m(call), "messages[1].tool_calls[0].function.name"),
+            (m({"role": "assistant", "tool_calls": 1}),
+             "messages[1].tool_calls"),
+            (one_tool(name=""), "tools[1].function.name"),
+            (one_tool(name="f"), "tools[1].function.name"),
+            (one_tool(name="g", parameters=1), "tools[1].function.parameters"),
+            (m(tools=[1]), "tools[0]"),
+            (m(tools=[{"type": "x"}]), "tools[0].type"),
+            (m(tools=[{"type": "function"}]), "tools[0].function"),
+            (m(tools=[TOOL], tool_choice={"type": "x"}), "tool_choice.type"),
+            (m(tools=[TOOL], tool_choice={"type": "function", "function": {
+                "name": "g"}}), "tool_choice.function.name"),
+            (m(reasoning={"effort": "x"}), "reasoning.effort"),
+            (m(response_format={"type": "x"}), "response_format.type"),
+            (m(response_format={}), "response_format.type"),
+            (m(response_format={"type": "json_schema", "json_schema": {
+                "schema": {"type": "x"}}}),
+             "response_format.json_schema.schema"),
+            (m(structured_outputs={"choice": ["a", 1]}),
+             "structured_outputs.choice[1]"),
+            (m(structured_outputs={"x": 1}), "structured_outputs.x"),
+            (m(structured_outputs={"regex": "a", "json_object": 1}),
+             "structured_outputs.json_object"),
+            (m(chat_template_kwargs={"add_generation_prompt": 1}),
+             "chat_template_kwargs.add_generation_prompt"),
+            (m(continue_final_message=True, add_generation_prompt=False),
+             "continue_final_message"),
+            (m(stop=["a", ""]), "stop[1]"),
+            (m(stop_token_ids=[1, "x"]), "stop_token_ids[1]"),
+            (m(allowed_token_ids=[1, 10 ** 8]), "allowed_token_ids[1]"),
+            (m(logit_bias={"1": 0, "100000000": 1}), "logit_bias.100000000"),
+            (m(logit_bias={"05": 1}), "logit_bias.05"),
+            (m(logit_bias={"+5": 1}), "logit_bias.+5"),
+            (m(bad_words=["a", 1]), "bad_words[1]"),
+            (dict(prompt=[1, 10 ** 8]), "prompt[1]"),
+            (dict(prompt=[1, "x"]), "prompt[1]"),
+            (dict(prompt=[[1], [2, 10 ** 8]]), "prompt[1][1]"),
+            (dict(prompt=["a", []]), "prompt[1]")):
+        S.refused(P if "prompt" in body else C, {"max_tokens": 2, **body}, 400,
+                  param=param, words=[param.split(".")[0].split("[")[0]])
+    S.refused("/detokenize", {"tokens": [1, 10 ** 8]}, 400, param="tokens[1]")
+    S.refused("/tokenize", m(image), 400, param="messages[1].content[1].type")
+
+
+@test
 def options_of_streams():
     for path, make in ((C, chat), (P, text)):
         for key in ("include_usage", "continuous_usage_stats"):
@@ -262,6 +329,24 @@ def not_json():
                      '{"prompt": "a", "seed": 9223372036854775808}',
                      '{"seed": 1' + "0" * 400 + "}", '{"prompt": "\xff"}'):
             S.refused(path, body.encode("latin-1"), 400)
+
+
+@test
+def numbers_beyond_64_bits():
+    """Where nobody reads them they do not matter."""
+    for n in ("18446744073709551616", "-9223372036854775809", "1" + "0" * 400,
+              "-1e999", "123456789" * 30, "1.5E+400"):
+        for path, body in ((P, '"prompt": "a"'),
+                           (C, '"messages": [{"role": "user", "content": "a"}],'
+                               '"chat_template_kwargs": {"x": %s}' % n)):
+            raw = '{%s, "max_tokens": 1, "metadata": [%s], "x":%s}' % (
+                body, n, n)
+            S.post(path, raw)
+            for key in ("seed", "top_k", "temperature"):
+                S.refused(path, raw.replace('"x":', f'"{key}":'), 400,
+                          param=key)
+    for n in ("9223372036854775807", "-9223372036854775808"):
+        S.post(P, '{"prompt": "a", "max_tokens": 1, "seed": %s}' % n)
 
 
 @test

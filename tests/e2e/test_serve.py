@@ -134,7 +134,7 @@ def tokenize():
     check(back["prompt"] == "hello \u00e9 <|im_start|>", back)
     m = S.post("/tokenize", {"messages": HI}, headers={})
     check(m["count"] > 3 and m["max_model_len"] == 512, m)
-    S.refused("/detokenize", {"tokens": [10 ** 7]}, 400, "tokens")
+    S.refused("/detokenize", {"tokens": [10 ** 7]}, 400, "tokens[0]")
     S.refused("/tokenize", {"prompt": 3}, 400, "prompt")
 
 
@@ -290,13 +290,14 @@ def stops():
 @test
 def wrong_fields():
     """One of each kind; test_fields.py has the table."""
-    S.refused(P, text(prompt=[1, 10 ** 8]), 400, "prompt")
+    S.refused(P, text(prompt=[1, 10 ** 8]), 400, "prompt[1]")
     S.refused(P, text(prompt=["a", 1]), 400, "prompt[1]")
     S.refused(P, text(temperature=5), 400, "temperature")
     for body, param in (
             (chat(messages=[{"role": "user", "content": [
-                {"type": "image_url", "image_url": {"url": "x"}}]}]), None),
-            (chat(tools=[{}]), "tools[0]"),
+                {"type": "image_url", "image_url": {"url": "x"}}]}]),
+             "messages[0].content[0].type"),
+            (chat(tools=[{}]), "tools[0].type"),
             (chat(tool_choice="auto"), "tool_choice"),
             (chat(top_logprobs=2), "top_logprobs"),
             (chat(continue_final_message=True), "continue_final_message")):

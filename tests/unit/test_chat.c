@@ -114,9 +114,9 @@ static const struct one repaired[] = {
      "messages[0].content"},
     {"[{'role':'user','content':[{'type':'text','text':'a'},"
      "{'type':'image_url','image_url':{'url':'x'}}]}]",
-     NULL, NULL, SL_EARG, "messages[0].content[1] is of the type 'image_url'"},
+     NULL, NULL, SL_EARG, "messages[0].content[1].type is 'image_url'"},
     {"[{'role':'user','content':[{'type':'text'}]}]", NULL, NULL, SL_EARG,
-     "has no text"},
+     "text is no text"},
     {"[{'role':'assistant','tool_calls':[{}]}]", NULL, NULL, SL_EARG,
      "tool_calls[0]"},
     {"[{'role':'assistant','tool_calls':7}]", NULL, NULL, SL_EARG,
