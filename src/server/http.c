@@ -2,8 +2,13 @@
  *
  * Deadlines. One timer per connection. It is set when a request begins and is
  * not moved by each byte that comes, so a client that sends one byte now and
- * then gains nothing: the head has one deadline, and a body has a new one only
- * for each SL_HTTP_BODY_STEP bytes.
+ * then gains nothing: the head has one deadline, and a body has one for all of
+ * it and, sooner, one for each SL_HTTP_BODY_STEP bytes.
+ *
+ * What is said has a deadline of its own, which runs while bytes wait for the
+ * client. libevent calls when the kernel took nothing for a while; whether the
+ * client did, only the kernel knows: it has room again when a good part of its
+ * buffer, which may be megabytes, was read.
  */
 #include "server/http.h"
 
@@ -13,9 +18,9 @@
 #include <event2/bufferevent.h>
 #include <event2/event.h>
 #include <event2/listener.h>
+#include <linux/tcp.h> /* netinet/tcp.h has a shorter struct tcp_info */
 #include <netdb.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <strings.h>
 #include <sys/socket.h>
 
@@ -30,8 +35,7 @@
 /* A benchmark opens a thousand connections in one instant. */
 #define BACKLOG 4096
 
-/* Bytes of later requests that are kept while one is being answered; more stay
- * with the kernel, and then only a failed write shows that the client left. */
+/* Bytes of later requests that are kept while one is being answered. */
 #define MAX_AHEAD ((size_t)256 << 10)
 
 /* A stream with so many bytes waiting for its reader is full, and is written
@@ -45,7 +49,13 @@
 /* No new connections for a while when the process has no descriptors left. */
 #define ACCEPT_PAUSE_MS 100
 
-enum state { IDLE, HEAD, BODY, BUSY, LINGER };
+/* A write deadline is looked at so many times while it runs. */
+#define WRITE_LOOKS 4
+
+/* Between two tries to end TLS where the kernel has no room. Chosen. */
+#define BYE_MS 50
+
+enum state { IDLE, HEAD, BODY, BUSY, SENDING, LINGER };
 
 struct conn {
     struct conn *prev, *next; /* in h->conns */
@@ -53,15 +63,19 @@ struct conn {
     struct bufferevent *bev;
     struct event *timer;
     enum state state;
+    bool secure;    /* TLS is spoken */
     bool keep;      /* after this reply */
     bool chunked;   /* the reply is */
     bool in_read;   /* the reading loop runs: do not enter it again */
     bool dead;      /* to be freed when the reading loop ends */
-    bool closing;   /* close when all is written */
     bool eof;       /* the client will send no more */
+    bool held;      /* the kernel keeps what comes: enough is here */
     bool full;
     size_t body_mark; /* bytes of the body when its deadline was set */
+    uint64_t body_ns; /* when the body began */
     uint64_t last_write_ns;
+    uint64_t acked;   /* bytes that the client's machine has, at the last look */
+    uint64_t taken_ns; /* when it took some, or the output began to wait */
     struct sl_message msg;
     struct sl_exchange x;
     struct sl_buf extra; /* header lines of the next reply */
@@ -85,6 +99,7 @@ void sl_http_limits_init(struct sl_http_limits *l)
         .max_conn = 8192,
         .header_ms = 10000,
         .body_ms = 60000,
+        .body_all_ms = 600000, /* 64 MiB over one Mbit/s */
         .idle_ms = 90000, /* benchmarks reuse connections after 60 s */
         .write_ms = 60000,
         .linger_ms = 5000,
@@ -115,6 +130,19 @@ static void set_timer(struct conn *c, uint32_t ms)
         event_del(c->timer);
 }
 
+/* For the next SL_HTTP_BODY_STEP bytes, and not beyond that of the whole. */
+static uint32_t body_ms(const struct conn *c)
+{
+    const struct sl_http_limits *l = &c->h->opts.limits;
+    uint64_t gone = (sl_clock_ns() - c->body_ns) / 1000000;
+    uint32_t left;
+
+    if (!l->body_all_ms)
+        return l->body_ms;
+    left = gone < l->body_all_ms ? l->body_all_ms - (uint32_t)gone : 1;
+    return l->body_ms ? (uint32_t)sl_min(l->body_ms, left) : left;
+}
+
 static void enter(struct conn *c, enum state s)
 {
     const struct sl_http_limits *l = &c->h->opts.limits;
@@ -129,14 +157,19 @@ static void enter(struct conn *c, enum state s)
         break;
     case BODY:
         c->body_mark = c->msg.body.len;
-        set_timer(c, l->body_ms);
+        set_timer(c, body_ms(c));
         break;
     case BUSY:
+    case SENDING: /* the write deadline holds */
         set_timer(c, 0);
         break;
     case LINGER:
         set_timer(c, l->linger_ms);
         break;
+    }
+    if (c->held && (s == IDLE || s == LINGER)) {
+        c->held = false;
+        bufferevent_enable(c->bev, EV_READ);
     }
 }
 
@@ -298,8 +331,10 @@ static void follow(struct conn *c)
     }
     if (c->state == IDLE && c->msg.begun)
         enter(c, HEAD);
-    if (c->state == HEAD && c->msg.state == SL_MESSAGE_BODY)
+    if (c->state == HEAD && c->msg.state == SL_MESSAGE_BODY) {
+        c->body_ns = sl_clock_ns();
         enter(c, BODY);
+    }
     if (c->state == BODY && c->msg.body.len - c->body_mark >= SL_HTTP_BODY_STEP)
         enter(c, BODY);
     if (c->msg.expects && c->msg.body.len == 0)
@@ -307,6 +342,26 @@ static void follow(struct conn *c)
     c->msg.expects = false;
     if (c->msg.state == SL_MESSAGE_DONE)
         handle(c);
+}
+
+/* Enough of later requests is here. While one is being worked on the socket is
+ * read on, or nobody would see the client leave; what comes is thrown away, and
+ * so the reply is the connection's last. While a reply is on its way its
+ * deadline watches, and the rest may wait with the kernel. */
+static void limit_ahead(struct conn *c)
+{
+    struct evbuffer *in = bufferevent_get_input(c->bev);
+    size_t n = evbuffer_get_length(in);
+
+    if (n < MAX_AHEAD)
+        return;
+    if (c->state == BUSY) {
+        c->keep = false;
+        evbuffer_drain(in, n);
+    } else if (c->state == SENDING) {
+        c->held = true;
+        bufferevent_disable(c->bev, EV_READ);
+    }
 }
 
 /* Feed what has come, until a request is being answered. */
@@ -326,9 +381,15 @@ static void read_some(struct conn *c)
         n = sl_message_feed(&c->msg, v.iov_base, v.iov_len);
         evbuffer_drain(in, n);
         follow(c);
+        if (c->eof && c->state == BUSY)
+            hang_up(c); /* there is nobody to wait for it */
     }
     if (!c->dead && c->state == LINGER)
         evbuffer_drain(in, evbuffer_get_length(in));
+    if (c->eof && c->state < BUSY)
+        c->dead = true; /* the rest of this one will never come */
+    if (!c->dead)
+        limit_ahead(c);
     c->in_read = false;
     if (c->dead)
         free_conn(c);
@@ -342,6 +403,19 @@ static void on_read(struct bufferevent *bev, void *arg)
     read_some(arg);
 }
 
+/* Nothing is owed to the client: close. */
+static void leave(struct conn *c)
+{
+    if (c->secure)
+        (void)sl_tls_bye(c->bev);
+    drop(c);
+}
+
+static bool has_output(const struct conn *c)
+{
+    return evbuffer_get_length(bufferevent_get_output(c->bev)) > 0;
+}
+
 /* All that will be said was said, and the kernel has it. */
 static void end_writing(struct conn *c)
 {
@@ -349,23 +423,26 @@ static void end_writing(struct conn *c)
         drop(c);
         return;
     }
-    /* TLS has no half-closed state worth waiting for. */
-    if (!c->h->opts.tls)
-        shutdown(bufferevent_getfd(c->bev), SHUT_WR);
-    c->closing = false;
+    if (c->secure && !sl_tls_bye(c->bev)) {
+        set_timer(c, BYE_MS);
+        return;
+    }
+    shutdown(bufferevent_getfd(c->bev), SHUT_WR);
     enter(c, LINGER);
     read_some(c);
 }
 
-static void close_when_written(struct conn *c)
+/* A reply has been sent: the next request, if there may be one. */
+static void end_sending(struct conn *c)
 {
-    c->closing = true;
-    c->state = LINGER;
-    set_timer(c, 0); /* the write deadline holds until all is sent */
-    /* on_write runs at the low mark, which must be the very end now. */
-    bufferevent_setwatermark(c->bev, EV_WRITE, 0, 0);
-    if (evbuffer_get_length(bufferevent_get_output(c->bev)) == 0)
+    bool ends = c->eof && !evbuffer_get_length(bufferevent_get_input(c->bev));
+
+    if (!c->keep || ends) {
         end_writing(c);
+        return;
+    }
+    enter(c, IDLE);
+    read_some(c);
 }
 
 static void on_write(struct bufferevent *bev, void *arg)
@@ -373,8 +450,8 @@ static void on_write(struct bufferevent *bev, void *arg)
     struct conn *c = arg;
     size_t left = evbuffer_get_length(bufferevent_get_output(bev));
 
-    if (c->closing && left == 0) {
-        end_writing(c);
+    if (c->state == SENDING && left == 0) {
+        end_sending(c);
         return;
     }
     if (c->full && c->state == BUSY && left <= FULL_LOW) {
@@ -384,18 +461,45 @@ static void on_write(struct bufferevent *bev, void *arg)
     }
 }
 
+/* Bytes wait for the client: has its machine taken some within write_ms? */
+static bool is_taking(struct conn *c)
+{
+    struct tcp_info i = {0};
+    uint32_t write_ms = c->h->opts.limits.write_ms;
+    socklen_t n = sizeof(i);
+    uint64_t now = sl_clock_ns();
+
+    /* A kernel before 4.1 does not say; then nothing has moved. */
+    if (!getsockopt(bufferevent_getfd(c->bev), IPPROTO_TCP, TCP_INFO, &i, &n) &&
+        i.tcpi_bytes_acked != c->acked) {
+        c->acked = i.tcpi_bytes_acked;
+        c->taken_ns = now;
+    }
+    return !write_ms || (now - c->taken_ns) / 1000000 < write_ms;
+}
+
+/* The end of file behind a request that was answered: let the answer go, and
+ * those of the requests that came with it. */
+static bool ends_later(struct conn *c)
+{
+    if (c->state != SENDING || !has_output(c))
+        return false;
+    c->eof = true;
+    bufferevent_disable(c->bev, EV_READ);
+    return true;
+}
+
 static void on_event(struct bufferevent *bev, short what, void *arg)
 {
     struct conn *c = arg;
 
     if (what & BEV_EVENT_CONNECTED)
         return;
-    /* The end of file behind a request that was answered: let the answer go. */
-    if ((what & BEV_EVENT_EOF) && c->state != BUSY &&
-        evbuffer_get_length(bufferevent_get_output(bev)) > 0) {
-        c->eof = true;
-        bufferevent_disable(bev, EV_READ);
-        close_when_written(c);
+    if ((what & BEV_EVENT_EOF) && ends_later(c))
+        return;
+    if ((what & BEV_EVENT_TIMEOUT) && (what & BEV_EVENT_WRITING) &&
+        is_taking(c)) {
+        bufferevent_enable(bev, EV_WRITE); /* which a timeout has disabled */
         return;
     }
     hang_up(c);
@@ -425,7 +529,15 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
         set_timer(c, idle + 1 >= ms ? ms : ms - (uint32_t)idle);
         break;
     }
+    case SENDING: /* only TLS is still to be ended */
+        if (is_taking(c))
+            end_writing(c);
+        else
+            drop(c);
+        break;
     case IDLE:
+        leave(c);
+        break;
     case LINGER:
         drop(c);
         break;
@@ -454,14 +566,13 @@ static struct bufferevent *make_bev(struct sl_http *h, evutil_socket_t fd)
 
 static void set_up(struct conn *c)
 {
-    struct timeval tv = to_tv(c->h->opts.limits.write_ms);
+    uint32_t write_ms = c->h->opts.limits.write_ms;
+    struct timeval tv = to_tv(write_ms / WRITE_LOOKS + 1);
 
     bufferevent_setcb(c->bev, on_read, on_write, on_event, c);
-    bufferevent_setwatermark(c->bev, EV_READ, 0, MAX_AHEAD);
     bufferevent_setwatermark(c->bev, EV_WRITE, FULL_LOW, 0);
     bufferevent_set_max_single_write(c->bev, WRITE_ONCE);
-    bufferevent_set_timeouts(c->bev, NULL,
-                             c->h->opts.limits.write_ms ? &tv : NULL);
+    bufferevent_set_timeouts(c->bev, NULL, write_ms ? &tv : NULL);
     bufferevent_enable(c->bev, EV_READ | EV_WRITE);
     enter(c, IDLE);
 }
@@ -492,6 +603,7 @@ static void on_accept(struct evconnlistener *l, evutil_socket_t fd,
     sl_buf_init(&c->extra, SL_HTTP_MAX_REPLY_HEAD);
     name_peer(c, sa);
     c->timer = evtimer_new(h->base, on_timer, c);
+    c->secure = h->opts.tls != NULL;
     c->bev = c->timer ? make_bev(h, fd) : NULL;
     if (!c->bev) {
         evutil_closesocket(fd);
@@ -635,8 +747,7 @@ uint32_t sl_http_n_busy(const struct sl_http *h)
     uint32_t n = 0;
 
     for (const struct conn *c = h->conns; c; c = c->next)
-        n += c->state == BUSY ||
-             evbuffer_get_length(bufferevent_get_output(c->bev)) > 0;
+        n += c->state == BUSY || has_output(c);
     return n;
 }
 
@@ -649,9 +760,8 @@ void sl_http_drain(struct sl_http *h)
         next = c->next;
         c->keep = false;
         /* The client may just be sending: it sees a close and tries again. */
-        if (c->state == IDLE && !c->closing &&
-            evbuffer_get_length(bufferevent_get_output(c->bev)) == 0)
-            drop(c);
+        if (c->state == IDLE)
+            leave(c);
     }
 }
 
@@ -670,6 +780,13 @@ void sl_http_header(struct sl_exchange *x, const char *name, const char *value)
     sl_buf_fmt(&conn_of(x)->extra, "%s: %s\r\n", name, value);
 }
 
+static void note_write(struct conn *c)
+{
+    c->last_write_ns = sl_clock_ns();
+    if (!has_output(c))
+        c->taken_ns = c->last_write_ns;
+}
+
 /* Without these a browser hides the reply from its page; errors need them too.
  */
 static const char cors[] =
@@ -682,6 +799,7 @@ static void write_head(struct conn *c, int status, const char *type,
     struct evbuffer *out = bufferevent_get_output(c->bev);
     struct sl_exchange *x = &c->x;
 
+    note_write(c);
     x->status = status;
     evbuffer_add_printf(out, "HTTP/1.1 %d %s\r\nServer: sluice/%s\r\n", status,
                         http_status_str((enum http_status)status), SL_VERSION);
@@ -699,21 +817,19 @@ static void write_head(struct conn *c, int status, const char *type,
         evbuffer_add(out, c->extra.p, c->extra.len);
     evbuffer_add(out, "\r\n", 2);
     sl_buf_reset(&c->extra);
-    c->last_write_ns = sl_clock_ns();
 }
 
+/* The next request is read when this reply is with the kernel: the answers to
+ * a client that asks and never reads do not gather here. */
 static void end_exchange(struct conn *c)
 {
     tell_ended(c);
     sl_message_reset(&c->msg);
     c->x.gone = NULL;
     c->x.ready = NULL;
-    enter(c, IDLE);
-    if (c->keep) {
-        read_some(c);
-        return;
-    }
-    close_when_written(c);
+    enter(c, SENDING);
+    if (!has_output(c))
+        end_sending(c);
 }
 
 static bool is_head(const struct conn *c)
@@ -756,13 +872,13 @@ void sl_http_write(struct sl_exchange *x, const char *p, size_t len)
     SL_CHECK(c->state == BUSY && x->streams);
     if (len == 0 || is_head(c))
         return;
+    note_write(c);
     if (c->chunked)
         evbuffer_add_printf(out, "%zx\r\n", len);
     evbuffer_add(out, p, len);
     if (c->chunked)
         evbuffer_add(out, "\r\n", 2);
     x->n_sent += len;
-    c->last_write_ns = sl_clock_ns();
     c->full = evbuffer_get_length(out) > FULL;
 }
 

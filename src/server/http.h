@@ -4,14 +4,19 @@
  * handler answers at once or later, whole or as a stream; only then is the next
  * request of that connection read, so that pipelined replies keep their order.
  *
- *     IDLE --first byte--> HEAD --> BODY --> BUSY --reply ended--> IDLE
- *                            \________\________ refused ___________> LINGER
+ *     IDLE --first byte--> HEAD --> BODY --> BUSY --reply ended--> SENDING
+ *                            \________\________ refused ____________^
+ *     SENDING --all is with the kernel--> IDLE, or LINGER when it was the last
  *     any --client gone, deadline, close--> freed
  *
  * While BUSY the socket is still read: bytes are kept for later, and an end of
  * file or a reset means that the client has left. The exchange is then over at
  * once: `gone` is called and the exchange is freed when it returns. A client
  * that closes its writing half and goes on reading is therefore not supported.
+ * One that sends more than 256 KiB ahead gets this reply and then a close.
+ *
+ * While SENDING no request is read. A client that takes nothing for write_ms
+ * is cut off, one that takes little is not.
  *
  * LINGER: a reply was sent to a client that may still be sending. What comes is
  * thrown away for a while, because closing at once would make the kernel drop
@@ -36,6 +41,7 @@ struct sl_http_limits {
     uint32_t max_conn;   /* more are accepted and closed at once */
     uint32_t header_ms;  /* the whole head */
     uint32_t body_ms;    /* for each SL_HTTP_BODY_STEP bytes of a body */
+    uint32_t body_all_ms; /* for all of them */
     uint32_t idle_ms;    /* between two requests */
     uint32_t write_ms;   /* without a byte taken by the client */
     uint32_t linger_ms;

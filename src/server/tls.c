@@ -86,3 +86,17 @@ struct bufferevent *sl_tls_accept(struct ssl_ctx_st *t, struct event_base *base,
         SSL_free(ssl);
     return bev;
 }
+
+bool sl_tls_bye(struct bufferevent *bev)
+{
+    SSL *ssl = bufferevent_openssl_get_ssl(bev);
+    bool again;
+
+    /* One whose handshake did not end, or failed, has nothing to end. */
+    if (!SSL_is_init_finished(ssl))
+        return true;
+    ERR_clear_error();
+    again = SSL_get_error(ssl, SSL_shutdown(ssl)) == SSL_ERROR_WANT_WRITE;
+    ERR_clear_error();
+    return !again;
+}

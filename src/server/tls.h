@@ -23,4 +23,8 @@ void sl_tls_close(struct ssl_ctx_st **t);
 struct bufferevent *sl_tls_accept(struct ssl_ctx_st *t, struct event_base *base,
                                   int fd);
 
+/* Tell the other side that nothing follows; it goes straight to the kernel, so
+ * the output of bev must be empty. False when there is no room: try again. */
+bool sl_tls_bye(struct bufferevent *bev);
+
 #endif

@@ -16,6 +16,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -24,6 +25,7 @@
 #include "server/http.h"
 
 #define LIMIT_S 20.0 /* for anything that is awaited */
+#define BIG 100000   /* bytes of the reply to /big */
 
 /* -------------------------------------------------------------- the message */
 
@@ -157,6 +159,8 @@ static void on_ready(struct sl_exchange *x)
 
 static void handle(void *ctx, struct sl_exchange *x)
 {
+    static char big[BIG];
+
     (void)ctx;
     seen.n_handled++;
     snprintf(seen.path, sizeof(seen.path), "%s", x->path);
@@ -165,6 +169,8 @@ static void handle(void *ctx, struct sl_exchange *x)
         seen.x = x;
         x->gone = on_gone;
         x->ready = on_ready;
+    } else if (!strcmp(x->path, "/big")) {
+        sl_http_reply(x, 200, "text/plain", big, sizeof(big));
     } else if (!strcmp(x->path, "/error")) {
         sl_error_reply(x, 404, NULL, "p", "no \"%s\"", "thing");
     } else {
@@ -247,6 +253,7 @@ static void say(int fd, const char *s)
     say_n(fd, s, strlen(s));
 }
 
+static struct sl_buf big_reply;
 static char got[1 << 20];
 static size_t n_got;
 
@@ -364,6 +371,85 @@ static void reset(int fd)
 
     setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
     close(fd);
+}
+
+/* Answers to one who asks and asks and does not read stay unmade; when he does
+ * read, he gets them all. */
+static void answers_wait(void **state)
+{
+    enum { N = 400 };
+    static const char ask[] = "GET /big HTTP/1.1\r\n\r\n";
+    static char asks[N * (sizeof(ask) - 1)];
+    const size_t n_ask = sizeof(ask) - 1;
+    uint64_t t0 = sl_clock_ns();
+    size_t total = 0;
+    int fd, before;
+
+    (void)state;
+    start_plain();
+    for (size_t i = 0; i < N; i++)
+        memcpy(asks + i * n_ask, ask, n_ask);
+    fd = dial();
+    say_n(fd, asks, N * n_ask);
+    for (int i = 0; i < 2000; i++)
+        turn();
+    before = seen.n_handled;
+    assert_in_range(before, 1, N / 2);
+    while (total < (size_t)N * BIG && sl_clock_s(t0, sl_clock_ns()) < LIMIT_S) {
+        ssize_t k = recv(fd, got, sizeof(got), 0);
+
+        total += k > 0 ? (size_t)k : 0;
+        turn();
+    }
+    assert_int_equal(seen.n_handled, N);
+    assert_int_equal(seen.n_ended, N);
+    close(fd);
+    /* One who half-closes behind them gets them, too, and then the end. */
+    fd = dial();
+    say_n(fd, asks, 3 * n_ask);
+    shutdown(fd, SHUT_WR);
+    assert_true(hear(fd, NULL));
+    assert_int_equal(seen.n_handled, N + 3);
+    assert_in_range(n_got, 3 * BIG, sizeof(got));
+    close(fd);
+    stop();
+}
+
+/* Sends more than is kept while his request is worked on: he is still seen to
+ * leave, the loop rests, and the reply is the last. */
+static void far_ahead(void **state)
+{
+    static char ahead[900000];
+    struct timeval rest = {.tv_usec = 50000};
+    clock_t cpu;
+    int fd;
+
+    (void)state;
+    start_plain();
+    memset(ahead, 'a', sizeof(ahead));
+    for (int how = 0; how < 3; how++) {
+        fd = dial();
+        say(fd, "GET /wait HTTP/1.1\r\n\r\n");
+        until(&seen.n_handled, how + 1);
+        say_n(fd, ahead, sizeof(ahead));
+        cpu = clock();
+        event_base_loopexit(base, &rest);
+        event_base_dispatch(base);
+        assert_true(clock() - cpu < CLOCKS_PER_SEC / 40);
+        assert_int_equal(seen.n_gone, how < 2 ? how : 2);
+        if (how == 2) {
+            sl_http_reply(seen.x, 200, "text/plain", "the last", 8);
+            assert_true(hear(fd, NULL));
+            has("the last");
+            close(fd);
+        } else if (how) {
+            reset(fd);
+        } else {
+            close(fd);
+        }
+        until(&seen.n_gone, how < 1 ? 1 : 2);
+    }
+    stop();
 }
 
 static void client_leaves(void **state)
@@ -519,6 +605,34 @@ static void deadlines(void **state)
     stop();
 }
 
+/* However steadily it comes: a body has a deadline for all of it. */
+static void body_takes_too_long(void **state)
+{
+    static char step[SL_HTTP_BODY_STEP];
+    struct sl_http_limits l;
+    uint64_t t0;
+    int fd;
+
+    (void)state;
+    sl_http_limits_init(&l);
+    l.body_ms = 100;
+    l.body_all_ms = 150;
+    start(&l);
+    fd = dial();
+    say(fd, "POST / HTTP/1.1\r\nContent-Length: 60000000\r\n\r\n");
+    t0 = sl_clock_ns();
+    while (seen.n_ended == 0 && sl_clock_s(t0, sl_clock_ns()) < 1) {
+        say_n(fd, step, sizeof(step));
+        usleep(10000);
+        turn();
+    }
+    assert_int_equal(seen.n_ended, 1);
+    assert_true(hear(fd, NULL));
+    has("HTTP/1.1 408 ");
+    close(fd);
+    stop();
+}
+
 static void streams(void **state)
 {
     struct sl_http_limits l;
@@ -616,6 +730,56 @@ static void slow_reader(void **state)
     stop();
 }
 
+/* A little now and then is enough, of a stream and of a whole reply, beyond
+ * every deadline; nothing at all is not. */
+static void slow_but_alive(void **state)
+{
+    static char big[200000];
+    struct sl_http_limits l;
+    int fd, small = 65536;
+    uint64_t t0;
+
+    (void)state;
+    sl_http_limits_init(&l);
+    l.write_ms = l.idle_ms = l.linger_ms = 80;
+    l.heartbeat_ms = 20;
+    start(&l);
+    sl_buf_init(&big_reply, 8 << 20);
+    for (int whole = 0; whole < 2; whole++) {
+        fd = dial();
+        setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
+        say(fd, "GET /wait HTTP/1.1\r\n\r\n");
+        until(&seen.n_handled, whole + 1);
+        if (!whole) {
+            sl_http_stream(seen.x, 200, "text/plain");
+            for (int i = 0; i < 30; i++)
+                sl_http_write(seen.x, big, sizeof(big));
+        } else {
+            for (int i = 0; i < 30; i++)
+                sl_buf_add(&big_reply, big, sizeof(big));
+            sl_http_reply(seen.x, 200, "text/plain", big_reply.p,
+                          big_reply.len);
+        }
+        t0 = sl_clock_ns();
+        while (sl_clock_s(t0, sl_clock_ns()) < 0.4) {
+            (void)!recv(fd, got, 20000, 0);
+            usleep(5000);
+            turn();
+        }
+        assert_int_equal(sl_http_n_conn(http), 1);
+        assert_int_equal(seen.n_gone, 0);
+        t0 = sl_clock_ns();
+        while (sl_http_n_conn(http) && sl_clock_s(t0, sl_clock_ns()) < 2)
+            turn();
+        assert_int_equal(sl_http_n_conn(http), 0);
+        if (!whole)
+            seen.n_gone--;
+        close(fd);
+    }
+    sl_buf_deinit(&big_reply);
+    stop();
+}
+
 static void draining(void **state)
 {
     int idle, busy;
@@ -667,7 +831,9 @@ int main(void)
         cmocka_unit_test(refusals),     cmocka_unit_test(expects),
         cmocka_unit_test(deadlines),    cmocka_unit_test(streams),
         cmocka_unit_test(slow_reader),  cmocka_unit_test(draining),
-        cmocka_unit_test(many),
+        cmocka_unit_test(many),         cmocka_unit_test(answers_wait),
+        cmocka_unit_test(far_ahead),    cmocka_unit_test(slow_but_alive),
+        cmocka_unit_test(body_takes_too_long),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
