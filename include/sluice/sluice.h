@@ -150,6 +150,7 @@ SL_API int sl_engine_open(struct sl_engine **out, const char *path,
 SL_API void sl_engine_close(struct sl_engine **e);
 
 /* What a program may want to show. Strings live as long as the engine. */
+#define SL_FINGERPRINT 20 /* bytes, with the zero */
 struct sl_engine_info {
     const char *arch;       /* architectures[0] */
     const char *isa;        /* kernels in use: "avx2", "ref" */
@@ -159,6 +160,8 @@ struct sl_engine_info {
     uint64_t weight_bytes;
     uint64_t kv_bytes, kv_pool_tokens, state_bytes; /* pool; per sequence */
     bool prefix_cache; /* prefixes are kept */
+    char fingerprint[SL_FINGERPRINT]; /* two engines with the same one, and with
+                            exact drafts, answer a request alike; "": unknown */
     double load_s;    /* opening took so long; of it: */
     double convert_s; /* packing weights, and writing the file */
     double map_s;     /* mapping them, or reading them into memory */
@@ -399,6 +402,10 @@ SL_API int sl_render(char **out, size_t *len, const struct sl_engine *e,
                      const char *messages, const char *tools,
                      const char *template_kwargs, struct sl_err *err);
 SL_API void sl_free(void *p);
+
+/* The template that it renders with, without tools, line ends as \n. NULL:
+ * there is none. Lives as long as the engine. */
+SL_API const char *sl_chat_template(size_t *len, const struct sl_engine *e);
 
 /* Text to token ids and back, as a generation does it: special tokens are
  * recognised in text and, unless skipped, printed. Outputs are freed with

@@ -768,9 +768,10 @@ static int load_model(struct sl_engine *e, struct sl_source **src,
         rc = pack_weights(e, src, &lo, err);
     t1 = sl_clock_ns();
     e->convert_s = sl_clock_s(t0, t1);
-    if (!rc && e->opts.prefix_cache_dir)
+    if (!rc)
         e->has_weights_id = sl_packing_id(e->weights_id, *src, lo.plan);
-    if (!rc && e->has_weights_id && !(*src)->packed)
+    if (!rc && e->opts.prefix_cache_dir && e->has_weights_id &&
+        !(*src)->packed)
         sl_log(SL_LOG_INFO,
                "event=prefix_disk why=\"these weights are not kept packed and "
                "have no digest, so a copy of them, or another mount, finds "
@@ -901,6 +902,8 @@ static int open_engine(struct sl_engine **out, const char *path,
     rc = load(e, path, err);
     e->load_s = sl_clock_s(t0, sl_clock_ns());
     if (!rc)
+        sl_engine_fingerprint(e);
+    if (!rc)
         sl_engine_publish(e);
     if (!rc)
         rc = sl_thread_start(&e->thread, engine_main, e, "the engine", err);
@@ -999,4 +1002,5 @@ void sl_engine_info(const struct sl_engine *e, struct sl_engine_info *out)
         .map_s = e->map_s,
         .calibrate_s = e->calibrate_s,
     };
+    memcpy(out->fingerprint, e->fingerprint, sizeof(out->fingerprint));
 }

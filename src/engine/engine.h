@@ -54,6 +54,7 @@ struct sl_engine {
     const char *shape; /* while it opens: in the place of a model's files */
     uint8_t weights_id[SL_SHA256]; /* of the weights, for what is kept on disk */
     bool has_weights_id;
+    char fingerprint[SL_FINGERPRINT]; /* "": there is none */
 
     struct sl_mutex mu;
     struct sl_cond work;          /* with mu: submitted, or stop */
@@ -130,6 +131,9 @@ struct sl_part {
     bool broken;               /* its logits are of no use */
     enum sl_finish why;
 };
+
+/* Fill fingerprint, of an engine that is ready but for that. */
+void sl_engine_fingerprint(struct sl_engine *e);
 
 void sl_gen_list_push(struct sl_gen_list *l, struct sl_gen *g);
 /* By rising priority number; of equals the newest last, or first when it has

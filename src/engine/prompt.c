@@ -80,6 +80,12 @@ int sl_render(char **out, size_t *len, const struct sl_engine *e,
     return rc;
 }
 
+const char *sl_chat_template(size_t *len, const struct sl_engine *e)
+{
+    *len = 0;
+    return e->chat ? sl_chat_source(len, e->chat) : NULL;
+}
+
 int sl_prompt_encode(struct sl_ids *out, struct sl_engine *e,
                      const struct sl_gen_opts *o, struct sl_err *err)
 {

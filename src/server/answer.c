@@ -39,6 +39,9 @@ static void put_common(struct sl_buf *b, const struct sl_task *t,
     sl_buf_fmt(b, "{\"id\":\"%s\",\"object\":\"%s\",\"created\":%lld,\"model\":",
                t->id, object, (long long)t->created);
     sl_json_put_str(b, t->s->opts.name[0], strlen(t->s->opts.name[0]));
+    if (t->s->info.fingerprint[0])
+        sl_buf_fmt(b, ",\"system_fingerprint\":\"%s\"",
+                   t->s->info.fingerprint);
 }
 
 /* Tokens of a prompt that were known before: choices that follow the first one

@@ -179,6 +179,8 @@ static void put_named(struct sl_buf *b, const struct sl_server *s,
 void sl_simple_tokenizer_info(struct sl_server *s, struct sl_exchange *x)
 {
     struct sl_buf *b = &s->scratch;
+    const char *text;
+    size_t n;
 
     sl_buf_reset(b);
     sl_buf_byte(b, '{');
@@ -187,8 +189,13 @@ void sl_simple_tokenizer_info(struct sl_server *s, struct sl_exchange *x)
     put_named(b, s, "bos_token", SL_TOKEN_BOS);
     sl_buf_byte(b, ',');
     put_named(b, s, "pad_token", SL_TOKEN_PAD);
-    sl_buf_fmt(b, ",\"chat_template\":null,\"max_model_len\":%u}",
-               s->info.max_model_len);
+    text = sl_chat_template(&n, s->engine);
+    sl_buf_str(b, ",\"chat_template\":");
+    if (text)
+        sl_json_put_str(b, text, n);
+    else
+        sl_buf_str(b, "null");
+    sl_buf_fmt(b, ",\"max_model_len\":%u}", s->info.max_model_len);
     send_json(x, b);
 }
 
@@ -276,16 +283,40 @@ static int encode(struct call *c, const char *text, size_t len, bool strs,
     return 0;
 }
 
-/* A conversation goes through the same reader as a chat does. */
-static int tokenize_chat(struct call *c, json_t *root, bool strs)
+/* Of the fields of a chat those that the prompt depends on. NULL: no memory. */
+static json_t *prompt_fields(const json_t *root)
 {
+    static const char *const key[] = {
+        "messages",         "tools",        "add_generation_prompt",
+        "chat_template",    "reasoning",    "continue_final_message",
+        "reasoning_effort", "enable_thinking", "chat_template_kwargs",
+    };
+    json_t *o = json_object();
+
+    for (size_t i = 0; o && i < SL_COUNTOF(key); i++) {
+        json_t *v = json_object_get(root, key[i]);
+
+        if (v && json_object_set(o, key[i], v)) {
+            json_decref(o);
+            return NULL;
+        }
+    }
+    return o;
+}
+
+/* A conversation goes through the same reader as a chat does. */
+static int tokenize_chat(struct call *c, const json_t *root, bool strs)
+{
+    json_t *fields = prompt_fields(root);
     struct sl_request q;
     struct sl_err err = {0};
     char *m = NULL, *tools = NULL, *kw = NULL, *text = NULL, param[128];
     size_t len = 0;
-    int rc = sl_request_init(&q, SL_REQUEST_CHAT, json_incref(root),
-                             &c->refusal);
+    int rc;
 
+    if (!fields)
+        return sl_refuse(&c->refusal, 503, NULL, NULL, SL_NO_MEMORY);
+    rc = sl_request_init(&q, SL_REQUEST_CHAT, fields, &c->refusal);
     if (!rc) {
         m = json_dumps(q.messages, JSON_COMPACT);
         tools = q.tools ? json_dumps(q.tools, JSON_COMPACT) : NULL;
@@ -303,7 +334,7 @@ static int tokenize_chat(struct call *c, json_t *root, bool strs)
     return rc;
 }
 
-static int tokenize(struct call *c, json_t *root)
+static int tokenize(struct call *c, const json_t *root)
 {
     const json_t *p = json_object_get(root, "prompt");
     bool strs = false, special = true;
@@ -311,7 +342,7 @@ static int tokenize(struct call *c, json_t *root)
     if (read_flag(&strs, c, root, "return_token_strs") ||
         read_flag(&special, c, root, "add_special_tokens"))
         return -1;
-    if (!p && json_object_get(root, "messages"))
+    if ((!p || json_is_null(p)) && json_object_get(root, "messages"))
         return tokenize_chat(c, root, strs);
     if (!json_is_string(p))
         return sl_refuse(&c->refusal, 400, "invalid_type", "prompt",
@@ -320,7 +351,7 @@ static int tokenize(struct call *c, json_t *root)
                   "prompt");
 }
 
-static int detokenize(struct call *c, json_t *root)
+static int detokenize(struct call *c, const json_t *root)
 {
     struct sl_err err = {0};
     int32_t *ids = NULL;
@@ -364,7 +395,10 @@ static void call_run(struct sl_job *j)
                    &c->refusal))
         return;
     m = json_object_get(root, "model");
-    if (!sl_check_model(c->s, json_string_value(m), &c->refusal))
+    if (m && !json_is_string(m) && !json_is_null(m))
+        sl_refuse(&c->refusal, 400, "invalid_type", "model",
+                  "model must be a string");
+    else if (!sl_check_model(c->s, json_string_value(m), &c->refusal))
         (void)(c->what == SL_SIMPLE_TOKENIZE ? tokenize(c, root)
                                              : detokenize(c, root));
     json_decref(root);

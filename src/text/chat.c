@@ -189,6 +189,11 @@ void sl_chat_close(struct sl_chat **c)
     *c = NULL;
 }
 
+const char *sl_chat_source(size_t *len, const struct sl_chat *c)
+{
+    return sl_template_source(len, c->plain);
+}
+
 bool sl_chat_mentions(const struct sl_chat *c, const char *word)
 {
     return sl_template_mentions(c->plain, word) ||

@@ -70,6 +70,9 @@ int sl_chat_render_text(const struct sl_chat *c, const char *messages,
                         const struct sl_chat_opts *o, struct sl_buf *out,
                         struct sl_err *err);
 
+/* The template for requests without tools, as sl_template_source. */
+const char *sl_chat_source(size_t *len, const struct sl_chat *c);
+
 /* Does the template (any of them) speak of this word? */
 bool sl_chat_mentions(const struct sl_chat *c, const char *word);
 

@@ -142,6 +142,12 @@ static bool is_word_byte(char c)
            (c >= 'A' && c <= 'Z');
 }
 
+const char *sl_template_source(size_t *len, const struct sl_template *t)
+{
+    *len = t->src_len;
+    return t->src;
+}
+
 bool sl_template_mentions(const struct sl_template *t, const char *word)
 {
     size_t n = strlen(word);

@@ -50,6 +50,9 @@ int sl_template_render(const struct sl_template *t, const json_t *vars,
                        const struct sl_template_opts *o, struct sl_buf *out,
                        struct sl_err *err);
 
+/* Its text, with \n at the ends of lines; lives as long as the template. */
+const char *sl_template_source(size_t *len, const struct sl_template *t);
+
 /* Does this word occur in the template? Tells whether an option means anything
  * to it. */
 bool sl_template_mentions(const struct sl_template *t, const char *word);

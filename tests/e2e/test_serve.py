@@ -13,7 +13,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(__file__))
 from e2e import check, done, test  # noqa: E402
-from serving import GOLD, KEY, LIMIT_S, Server, wait_for  # noqa: E402
+from serving import GOLD, KEY, LIMIT_S, TEMPLATE, Server, wait_for  # noqa: E402
 
 S = None
 C, P = "/v1/chat/completions", "/v1/completions"
@@ -136,6 +136,34 @@ def tokenize():
     check(m["count"] > 3 and m["max_model_len"] == 512, m)
     S.refused("/detokenize", {"tokens": [10 ** 7]}, 400, "tokens[0]")
     S.refused("/tokenize", {"prompt": 3}, 400, "prompt")
+    S.refused("/tokenize", {"prompt": "a", "model": 3}, 400, "model")
+    # null is absent, and what has nothing to do with a prompt is not read.
+    for more in ({"prompt": None}, {"add_special_tokens": None, "tools": None,
+                 "model": None, "return_token_strs": None,
+                 "add_generation_prompt": None}, {"max_tokens": "many"}):
+        n = S.post("/tokenize", {"messages": HI, **more}, headers={})
+        check(n == m, (n, m))
+    S.refused("/tokenize", {"prompt": None, "messages": None}, 400, "messages")
+    S.refused("/tokenize", {"prompt": None}, 400, "prompt")
+    S.refused("/detokenize", {"tokens": None}, 400, "tokens")
+
+
+@test
+def tokenizer_info():
+    _, data = S.ask("GET", "/tokenizer_info", headers={})
+    info = json.loads(data)
+    check(info["chat_template"] == TEMPLATE, info)
+
+
+@test
+def fingerprints():
+    """The same in every event and reply of a server."""
+    seen = {S.post(P, text())["system_fingerprint"],
+            S.post(C, chat())["system_fingerprint"]}
+    for path, body in ((P, text()), (C, chat())):
+        seen |= {e["system_fingerprint"] for e in S.stream(path, {
+            **body, "stream_options": {"include_usage": True}})}
+    check(len(seen) == 1 and seen.pop().startswith("fp_"), seen)
 
 
 @test

@@ -1332,6 +1332,44 @@ static void shapes_are_few(void **state)
     sl_shapes_limit(engine->shapes, SIZE_MAX);
 }
 
+/* What the answers depend on has another fingerprint, and nothing else has. */
+static void fingerprints(void **state)
+{
+    static const struct {
+        enum sl_kv_type kv;
+        uint32_t n_thread, cpu_mask;
+        const char *sampling;
+        bool same;
+    } cases[] = {{SL_KV_BF16, 1, UINT32_MAX, NULL, true},
+                 {SL_KV_BF16, 2, 0, NULL, true},
+                 {SL_KV_F32, 1, UINT32_MAX, NULL, false},
+                 {SL_KV_BF16, 1, UINT32_MAX, "{\"top_k\": 3}", false}};
+    char first[SL_FINGERPRINT] = "";
+
+    (void)state;
+    for (size_t i = 0; i < SL_COUNTOF(cases); i++) {
+        struct sl_engine_opts o;
+        struct sl_engine_info info;
+        struct sl_engine *e = NULL;
+
+        sl_engine_opts_init(&o);
+        o.draft = SL_DRAFT_OFF;
+        o.pin = false;
+        o.max_model_len = 128;
+        o.kv_type = cases[i].kv;
+        o.n_thread = cases[i].n_thread;
+        o.cpu_mask = cases[i].cpu_mask;
+        o.sampling = cases[i].sampling;
+        assert_int_equal(sl_engine_open(&e, DIR, &o, NULL), 0);
+        sl_engine_info(e, &info);
+        sl_engine_close(&e);
+        if (i == 0)
+            memcpy(first, info.fingerprint, sizeof(first));
+        assert_int_equal(strlen(info.fingerprint), SL_FINGERPRINT - 1);
+        assert_int_equal(!strcmp(first, info.fingerprint), cases[i].same);
+    }
+}
+
 /* Reasoning ends with the token of its tag, not with words that spell it. */
 static void reasoning_ends_with_its_token(void **state)
 {
@@ -1402,6 +1440,7 @@ int main(void)
         cmocka_unit_test(test_lossy_rules),
         cmocka_unit_test(an_end_is_told_after_it_shows),
         cmocka_unit_test(shapes_are_few),
+        cmocka_unit_test(fingerprints),
         cmocka_unit_test(reasoning_ends_with_its_token),
     };
 
