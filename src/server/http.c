@@ -23,6 +23,7 @@
 #include <netinet/in.h>
 #include <strings.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -478,6 +479,31 @@ static bool is_taking(struct conn *c)
     return !write_ms || (now - c->taken_ns) / 1000000 < write_ms;
 }
 
+static void set_up(struct conn *c);
+
+/* A request in the clear where TLS is spoken gets an answer in the clear. The
+ * bufferevent of TLS takes its descriptor with it, so a copy goes on. */
+static void answer_plain(struct conn *c)
+{
+    int fd = dup(bufferevent_getfd(c->bev));
+    struct bufferevent *bev =
+        fd < 0 ? NULL
+               : bufferevent_socket_new(c->h->base, fd, BEV_OPT_CLOSE_ON_FREE);
+
+    if (!bev) {
+        if (fd >= 0)
+            evutil_closesocket(fd);
+        drop(c);
+        return;
+    }
+    bufferevent_free(c->bev);
+    c->bev = bev;
+    c->secure = false;
+    set_up(c);
+    refuse(c, 400, "this port speaks HTTPS and the request came without TLS; "
+                   "write https:// in front of the address");
+}
+
 /* The end of file behind a request that was answered: let the answer go, and
  * those of the requests that came with it. */
 static bool ends_later(struct conn *c)
@@ -497,6 +523,11 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
         return;
     if ((what & BEV_EVENT_EOF) && ends_later(c))
         return;
+    if ((what & BEV_EVENT_ERROR) && c->secure && c->state == IDLE &&
+        sl_tls_met_http(bev)) {
+        answer_plain(c);
+        return;
+    }
     if ((what & BEV_EVENT_TIMEOUT) && (what & BEV_EVENT_WRITING) &&
         is_taking(c)) {
         bufferevent_enable(bev, EV_WRITE); /* which a timeout has disabled */

@@ -87,6 +87,18 @@ struct bufferevent *sl_tls_accept(struct ssl_ctx_st *t, struct event_base *base,
     return bev;
 }
 
+bool sl_tls_met_http(struct bufferevent *bev)
+{
+    unsigned long e;
+    bool met = false;
+
+    while ((e = bufferevent_get_openssl_error(bev)))
+        met |= ERR_GET_LIB(e) == ERR_LIB_SSL &&
+               (ERR_GET_REASON(e) == SSL_R_HTTP_REQUEST ||
+                ERR_GET_REASON(e) == SSL_R_HTTPS_PROXY_REQUEST);
+    return met;
+}
+
 bool sl_tls_bye(struct bufferevent *bev)
 {
     SSL *ssl = bufferevent_openssl_get_ssl(bev);

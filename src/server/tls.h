@@ -23,6 +23,10 @@ void sl_tls_close(struct ssl_ctx_st **t);
 struct bufferevent *sl_tls_accept(struct ssl_ctx_st *t, struct event_base *base,
                                   int fd);
 
+/* Did the handshake fail because the client does not know that it should do
+ * one: it sent a request in the clear? Ask once, after the event of an error. */
+bool sl_tls_met_http(struct bufferevent *bev);
+
 /* Tell the other side that nothing follows; it goes straight to the kernel, so
  * the output of bev must be empty. False when there is no room: try again. */
 bool sl_tls_bye(struct bufferevent *bev);

@@ -9,6 +9,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* First: OpenSSL's headers use names that are banned behind base.h. */
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
+
 #include <arpa/inet.h>
 #include <cmocka.h>
 #include <errno.h>
@@ -23,6 +28,7 @@
 #include "base/mem.h"
 #include "server/error.h"
 #include "server/http.h"
+#include "server/tls.h"
 
 #define LIMIT_S 20.0 /* for anything that is awaited */
 #define BIG 100000   /* bytes of the reply to /big */
@@ -185,10 +191,13 @@ static void on_ended(void *ctx, const struct sl_exchange *x)
     seen.n_ended++;
 }
 
+static struct ssl_ctx_st *tls; /* or NULL */
+
 static void start(const struct sl_http_limits *l)
 {
     struct sl_http_opts o = {.host = "127.0.0.1",
                              .limits = *l,
+                             .tls = tls,
                              .handle = handle,
                              .ended = on_ended};
     struct sl_err err = {0};
@@ -780,6 +789,103 @@ static void slow_but_alive(void **state)
     stop();
 }
 
+/* ---------------------------------------------------------------------- TLS */
+
+/* A key and a certificate of its own, in files, as an operator has them. */
+static void open_tls(void)
+{
+    char cert[] = "/tmp/sluice-cert-XXXXXX", key[] = "/tmp/sluice-key-XXXXXX";
+    FILE *c = fdopen(mkstemp(cert), "w"), *k = fdopen(mkstemp(key), "w");
+    EVP_PKEY *pair = EVP_EC_gen("P-256");
+    X509 *x = X509_new();
+    struct sl_err err;
+
+    X509_gmtime_adj(X509_getm_notBefore(x), 0);
+    X509_gmtime_adj(X509_getm_notAfter(x), 3600);
+    X509_set_pubkey(x, pair);
+    assert_true(X509_sign(x, pair, EVP_sha256()) > 0);
+    assert_true(PEM_write_X509(c, x));
+    assert_true(PEM_write_PrivateKey(k, pair, NULL, NULL, 0, NULL, NULL));
+    fclose(c);
+    fclose(k);
+    X509_free(x);
+    EVP_PKEY_free(pair);
+    if (sl_tls_open(&tls, cert, key, &err))
+        fail_msg("%s", err.msg);
+    unlink(cert);
+    unlink(key);
+}
+
+/* Do `what` with the server's loop turning; returns SSL_get_error. */
+static int speak(SSL *s, int (*what)(SSL *s))
+{
+    uint64_t t0 = sl_clock_ns();
+    int e;
+
+    do {
+        turn();
+        e = SSL_get_error(s, what(s));
+    } while ((e == SSL_ERROR_WANT_READ || e == SSL_ERROR_WANT_WRITE) &&
+             sl_clock_s(t0, sl_clock_ns()) < 2);
+    return e;
+}
+
+static int read_all(SSL *s)
+{
+    int n = SSL_read(s, got + n_got, (int)(sizeof(got) - 1 - n_got));
+
+    if (n <= 0)
+        return n;
+    n_got += (size_t)n;
+    got[n_got] = 0;
+    return read_all(s);
+}
+
+/* A TLS connection says that it ends, and does so at once; one that does not
+ * know of TLS is told. */
+static void tls_ends(void **state)
+{
+    static const char *const ask[] = {
+        "GET /last HTTP/1.1\r\nConnection: close\r\n\r\n",
+        "GET /next HTTP/1.1\r\n\r\n",
+    };
+    SSL_CTX *t = SSL_CTX_new(TLS_client_method());
+    struct sl_http_limits l;
+    int fd;
+
+    (void)state;
+    open_tls();
+    sl_http_limits_init(&l);
+    l.idle_ms = 50;
+    start(&l);
+    for (size_t i = 0; i < SL_COUNTOF(ask); i++) {
+        SSL *s = SSL_new(t);
+
+        fd = dial();
+        SSL_set_fd(s, fd);
+        assert_int_equal(speak(s, SSL_connect), SSL_ERROR_NONE);
+        assert_int_equal(SSL_write(s, ask[i], (int)strlen(ask[i])),
+                         (int)strlen(ask[i]));
+        n_got = 0;
+        assert_int_equal(speak(s, read_all), SSL_ERROR_ZERO_RETURN);
+        has(i ? "/next" : "/last");
+        SSL_free(s);
+        close(fd);
+        for (int k = 0; k < 50 && sl_http_n_conn(http); k++)
+            turn();
+        assert_int_equal(sl_http_n_conn(http), 0);
+    }
+    fd = dial();
+    say(fd, "GET / HTTP/1.1\r\nHost: me\r\n\r\n");
+    assert_true(hear(fd, NULL));
+    has("HTTP/1.1 400 ");
+    has("https://");
+    close(fd);
+    stop();
+    SSL_CTX_free(t);
+    sl_tls_close(&tls);
+}
+
 static void draining(void **state)
 {
     int idle, busy;
@@ -833,7 +939,7 @@ int main(void)
         cmocka_unit_test(slow_reader),  cmocka_unit_test(draining),
         cmocka_unit_test(many),         cmocka_unit_test(answers_wait),
         cmocka_unit_test(far_ahead),    cmocka_unit_test(slow_but_alive),
-        cmocka_unit_test(body_takes_too_long),
+        cmocka_unit_test(body_takes_too_long), cmocka_unit_test(tls_ends),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
