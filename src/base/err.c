@@ -8,40 +8,14 @@
 #include <errno.h>
 #include <stdarg.h>
 
-/* Bytes of the character at s; 0 for one that is not shown as it is. Looser
- * than base/utf8.h, which is above this file: overlong forms pass. */
-static size_t plain(const unsigned char *s)
-{
-    size_t n = s[0] < 0x80 ? 1 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
-
-    if (s[0] < 0x20 || (s[0] >= 0x7f && s[0] < 0xc2) || s[0] > 0xf4 ||
-        (s[0] == 0xc2 && s[1] < 0xa0))
-        return 0;
-    for (size_t i = 1; i < n; i++)
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-    return n;
-}
+#include "base/plain.h"
 
 static void show_plain(struct sl_err *err)
 {
-    char out[sizeof(err->msg)];
-    size_t to = 0;
+    char raw[sizeof(err->msg)];
 
-    for (const char *s = err->msg; *s;) {
-        size_t n = plain((const unsigned char *)s);
-
-        if (to + (n ? n : 4) >= sizeof(out))
-            break;
-        if (n > 0)
-            memcpy(out + to, s, n);
-        else
-            snprintf(out + to, 5, "\\x%02x", (unsigned)(unsigned char)*s);
-        to += n ? n : 4;
-        s += n ? n : 1;
-    }
-    out[to] = 0;
-    memcpy(err->msg, out, to + 1);
+    memcpy(raw, err->msg, sizeof(raw));
+    (void)sl_plain(err->msg, sizeof(err->msg), raw);
 }
 
 int sl_fail(struct sl_err *err, enum sl_code code, const char *fmt, ...)

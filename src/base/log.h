@@ -10,8 +10,9 @@
 
 enum sl_log_level { SL_LOG_DEBUG, SL_LOG_INFO, SL_LOG_WARN, SL_LOG_ERROR };
 
-/* Called with whole lines without the newline. It must be safe from any
- * thread, and must not call back into the library. */
+/* Called with whole lines without the newline, control characters and bytes
+ * that are not UTF-8 as \xNN. It must be safe from any thread, and must not call
+ * back into the library. */
 typedef void sl_log_fn(void *ctx, enum sl_log_level level, const char *line);
 
 /* Set before other threads start; NULL for silence. */

@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 
+#include "base/plain.h"
 #include "base/utf8.h"
 #include "server/http.h"
 #include "server/json_out.h"
@@ -55,26 +56,43 @@ static const char *code_of(int status)
     }
 }
 
-/* vsnprintf may cut a character in two. */
-static void trim(char *s)
+/* vsnprintf cuts characters in two, at its end and at every "%.60s": what is
+ * left of them goes. */
+static void mend(char *s)
 {
-    size_t n = strlen(s);
+    size_t len = strlen(s);
+    char *to = s;
 
-    s[sl_utf8_valid(s, n)] = 0;
+    while (len > 0) {
+        size_t good = sl_utf8_valid(s, len), bad = good < len;
+
+        while (bad && good + bad < len && (s[good + bad] & 0xc0) == 0x80)
+            bad++;
+        memmove(to, s, good + bad);
+        to += good;
+        if (sl_utf8_partial(s + good, bad) != bad)
+            to += bad; /* no piece of a character: it is shown as \xNN */
+        s += good + bad;
+        len -= good + bad;
+    }
+    *to = 0;
 }
 
 static void fill(struct sl_refusal *r, int status, const char *code,
                  const char *param, const char *fmt, va_list ap)
 {
+    char raw[sizeof(r->message)];
+
     *r = (struct sl_refusal){.status = status,
                              .code = code ? code : code_of(status),
                              .retry_s = status == 503 || status == 429
                                             ? RETRY_S
                                             : 0};
     snprintf(r->param, sizeof(r->param), "%s", param ? param : "");
-    vsnprintf(r->message, sizeof(r->message), fmt, ap);
-    trim(r->param);
-    trim(r->message);
+    vsnprintf(raw, sizeof(raw), fmt, ap);
+    mend(r->param);
+    mend(raw);
+    (void)sl_plain(r->message, sizeof(r->message), raw);
 }
 
 int sl_refuse(struct sl_refusal *r, int status, const char *code,

@@ -5,7 +5,8 @@
  *     {"error": {"message": text, "type": class, "param": path | null,
  *                "code": word | null}}
  *
- * The class follows from the status. Messages name the field and the value and
+ * The class follows from the status. Messages are whole characters, what a
+ * terminal would obey as \xNN. They name the field and the value and
  * say what to do; they never hold paths, addresses or other users' text.
  */
 #ifndef SL_SERVER_ERROR_H

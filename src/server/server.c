@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/plain.h"
 #include "base/thread.h"
 #include "server/keys.h"
 #include "server/page.h"
@@ -20,6 +21,7 @@
 #define N_TEXT_WORKER 2
 #define MAX_SCRATCH ((size_t)1 << 30)
 #define RETRY_LOADING "5"
+#define MAX_LOG_PATH 200 /* bytes of a path that are logged. Chosen. */
 #define LAST_WORDS_S 2 /* for the errors of those that were cut. Chosen. */
 
 /* What the loop owns while it runs, and the loader's result. */
@@ -215,6 +217,20 @@ static void options(struct sl_exchange *x)
     sl_http_reply(x, 204, NULL, "", 0);
 }
 
+/* application/json, with parameters or without. */
+static bool is_json(const char *type)
+{
+    static const char json[] = "application/json";
+    const char *rest;
+
+    type += strspn(type, " \t");
+    if (strncasecmp(type, json, sizeof(json) - 1))
+        return false;
+    rest = type + sizeof(json) - 1;
+    rest += strspn(rest, " \t");
+    return *rest == 0 || *rest == ';';
+}
+
 /* True when the exchange was answered. */
 static bool refuse_body(struct sl_exchange *x)
 {
@@ -228,8 +244,7 @@ static bool refuse_body(struct sl_exchange *x)
                        coding);
         return true;
     }
-    if (type && *type && x->msg->body.len &&
-        strncasecmp(type, "application/json", 16)) {
+    if (type && *type && x->msg->body.len && !is_json(type)) {
         sl_error_reply(x, 400, NULL, NULL,
                        "the body's Content-Type is '%.60s'; it must be "
                        "application/json",
@@ -290,17 +305,18 @@ static void ended(void *ctx, const struct sl_exchange *x)
 {
     struct sl_server *s = ctx;
     bool whole = x->msg->state == SL_MESSAGE_DONE;
+    char path[MAX_LOG_PATH];
     double spent = sl_clock_s(x->begun_ns, sl_clock_ns());
 
     if (whole)
         sl_metrics_http(&s->metrics, handler_of(x->path),
                         sl_message_method(x->msg), x->is_gone ? 0 : x->status,
                         spent);
+    (void)sl_plain_word(path, sizeof(path), x->path[0] ? x->path : "-");
     sl_log(SL_LOG_INFO,
-           "http=%d method=%s path=%.200s peer=%s id=%s bytes=%llu ms=%.1f%s",
+           "http=%d method=%s path=%s peer=%s id=%s bytes=%llu ms=%.1f%s",
            x->is_gone ? 499 : x->status,
-           whole ? sl_message_method(x->msg) : "-",
-           x->path[0] ? x->path : "-", x->peer, x->id,
+           whole ? sl_message_method(x->msg) : "-", path, x->peer, x->id,
            (unsigned long long)x->n_sent,
            spent * 1e3, x->is_gone ? " gone=1" : "");
 }

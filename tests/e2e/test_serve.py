@@ -106,6 +106,14 @@ def keys_and_routes():
 
 
 @test
+def log_lines_cannot_be_forged():
+    S.ask("GET", "/x%0asluice:%20info:%20http=200%1b[m")
+    wait_for(lambda: any("path=/x\\x0asluice:\\x20info:\\x20http=200\\x1b[m "
+                         in s for s in S.log), S.text)
+    check(not any(s.startswith("sluice: info: http=200\x1b") for s in S.log))
+
+
+@test
 def models():
     r, data = S.ask("GET", "/v1/models")
     m = json.loads(data)
@@ -355,6 +363,12 @@ def envelope():
     r, data = S.ask("POST", P, json.dumps(text()),
                     {**KEY, "Content-Encoding": "gzip"})
     check(r.status == 415, data)
+    for kind, status in (("application/jsonfoo", 400),
+                         ("application/json+x", 400),
+                         ("Application/JSON ; charset=utf-8", 200)):
+        r, data = S.ask("POST", P, json.dumps(text()),
+                        {**KEY, "Content-Type": kind})
+        check(r.status == status, (kind, data))
     body = b"\xef\xbb\xbf" + json.dumps(text()).encode()
     r, data = S.ask("POST", P, body)
     check(r.status == 200, data)

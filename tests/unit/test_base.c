@@ -594,6 +594,9 @@ static void log_levels(void **s)
     assert_string_equal(line, "");
     sl_log(SL_LOG_WARN, "key=%d", 3);
     assert_string_equal(line, "2 key=3");
+    /* What an event quotes does not begin a second one. */
+    sl_log(SL_LOG_ERROR, "a=%s", "\nb=1\x1b[m\xff");
+    assert_string_equal(line, "3 a=\\x0ab=1\\x1b[m\\xff");
     sl_log_set(NULL, NULL, SL_LOG_WARN);
 }
 

@@ -348,6 +348,33 @@ static void replies(void **state)
     stop();
 }
 
+/* What a message quotes may be anything, cut anywhere. */
+static void messages_are_whole(void **state)
+{
+    static const struct {
+        const char *quoted, *want;
+    } cases[] = {
+        {"a\xc3\xa9\xc3\xa9z", "'a\xc3\xa9' is wrong; drop it"},
+        {"ab\xe2\x82\xac", "'ab' is wrong; drop it"},
+        {"\xff\n\x1b[m", "'\\xff\\x0a\\x1b[' is wrong; drop it"},
+        {"a\x80\x80", "'a\\x80\\x80' is wrong; drop it"},
+    };
+    char longer[1200];
+    struct sl_refusal r;
+
+    (void)state;
+    for (size_t i = 0; i < SL_COUNTOF(cases); i++) {
+        sl_refuse(&r, 400, NULL, NULL, "'%.4s' is wrong; drop it",
+                  cases[i].quoted);
+        assert_string_equal(r.message, cases[i].want);
+    }
+    for (size_t i = 0; i + 2 < sizeof(longer); i += 2)
+        memcpy(longer + i, "\xc3\xa9", 3);
+    sl_refuse(&r, 400, NULL, longer, "a%s", longer);
+    assert_int_equal(strlen(r.message), 999);
+    assert_int_equal(strlen(r.param), 126);
+}
+
 static void pipelined(void **state)
 {
     char *one, *two;
@@ -938,6 +965,7 @@ int main(void)
         cmocka_unit_test(deadlines),    cmocka_unit_test(streams),
         cmocka_unit_test(slow_reader),  cmocka_unit_test(draining),
         cmocka_unit_test(many),         cmocka_unit_test(answers_wait),
+        cmocka_unit_test(messages_are_whole),
         cmocka_unit_test(far_ahead),    cmocka_unit_test(slow_but_alive),
         cmocka_unit_test(body_takes_too_long), cmocka_unit_test(tls_ends),
     };
