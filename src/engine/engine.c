@@ -13,7 +13,6 @@
 #include "base/mem.h"
 #include "engine/drafter.h"
 #include "engine/gen.h"
-#include "engine/schedule.h"
 #include "model/packing.h"
 #include "model/shape.h"
 
@@ -425,7 +424,7 @@ static int open_step(struct sl_engine *e, struct sl_err *err)
         {&e->logit_row, e->max_logit, sizeof(*e->logit_row)},
         {&e->score_row, e->max_logit, sizeof(*e->score_row)},
         {&e->sched, n, sizeof(*e->sched)},
-        {&e->sched_client, n, sizeof(*e->sched_client)},
+        {&e->run_work, n, sizeof(*e->run_work)},
         {&e->step_tok, rows, sizeof(*e->step_tok)},
         {&e->hidden, rows, hidden * sizeof(*e->hidden)},
         {&e->draft_n, n, sizeof(*e->draft_n)},
@@ -437,6 +436,10 @@ static int open_step(struct sl_engine *e, struct sl_err *err)
     for (size_t i = 0; !rc && i < SL_COUNTOF(array); i++)
         rc = sl_mem_alloc(array[i].at, array[i].n, array[i].size,
                           "the engine", err);
+    if (!rc)
+        rc = sl_sched_work_open(&e->sched_work, n, err);
+    if (!rc)
+        rc = sl_tally_open(&e->tally, n, err);
     return rc;
 }
 
@@ -972,7 +975,9 @@ void sl_engine_close(struct sl_engine **pe)
     sl_mem_free(e->logit_row);
     sl_mem_free(e->score_row);
     sl_mem_free(e->sched);
-    sl_mem_free(e->sched_client);
+    sl_mem_free(e->run_work);
+    sl_sched_work_close(&e->sched_work);
+    sl_tally_close(&e->tally);
     sl_mem_free(e->step_tok);
     sl_cond_deinit(&e->work);
     sl_mutex_deinit(&e->encoder_mu);

@@ -11,9 +11,11 @@
 #include "base/thread.h"
 #include "engine/pace.h"
 #include "engine/record.h"
+#include "engine/schedule.h"
 #include "engine/shape.h"
 #include "engine/spec_log.h"
 #include "engine/speculate.h"
+#include "engine/tally.h"
 #include "model/dflash.h"
 #include "model/draft_copy.h"
 #include "model/qwen35.h"
@@ -81,6 +83,7 @@ struct sl_engine {
     struct sl_sampler *sampler;
     struct sl_gen_list waiting;
     struct sl_gen **run; /* [max_num_seqs] as they may stay */
+    struct sl_gen **run_work; /* [max_num_seqs] while they are ordered */
     uint32_t n_run;
     struct sl_cost cost;
     struct sl_cost verify; /* of steps that draw behind every row: a prompt's
@@ -121,7 +124,8 @@ struct sl_engine {
     float *hidden;            /* [max_num_batched_tokens][hidden], if uses_mtp */
     uint32_t *draft_n, *draft_pos; /* [max_num_seqs], a step of the drafter */
     struct sl_sched_seq *sched;           /* [max_num_seqs] */
-    struct sl_sched_client *sched_client; /* [max_num_seqs] */
+    struct sl_sched_work sched_work;      /* for max_num_seqs, */
+    struct sl_tally tally;                /* as this */
 };
 
 /* What a running generation has in a step. */
@@ -144,7 +148,7 @@ void sl_gen_list_remove(struct sl_gen_list *l, struct sl_gen *g);
 
 /* Of those that wait and were not passed over, who starts next; NULL: nobody. And
  * put those that run in the order in which they may stay (engine/queue.c). */
-struct sl_gen *sl_queue_next(const struct sl_engine *e);
+struct sl_gen *sl_queue_next(struct sl_engine *e);
 void sl_queue_arrange(struct sl_engine *e);
 
 /* What the public face calls a plan, and the type of stored keys and values. */

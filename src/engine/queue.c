@@ -14,6 +14,7 @@
  *
  * How rows are shared out is decided elsewhere (engine/schedule.c).
  */
+#include "base/order.h"
 #include "engine/gen.h"
 
 void sl_gen_list_push(struct sl_gen_list *l, struct sl_gen *g)
@@ -75,20 +76,15 @@ void sl_gen_list_remove(struct sl_gen_list *l, struct sl_gen *g)
         l->tail = before;
 }
 
-static uint32_t n_running(const struct sl_engine *e, uint64_t client)
+struct sl_gen *sl_queue_next(struct sl_engine *e)
 {
-    uint32_t n = 0;
-
-    for (uint32_t i = 0; i < e->n_run; i++)
-        n += e->run[i]->client == client;
-    return n;
-}
-
-struct sl_gen *sl_queue_next(const struct sl_engine *e)
-{
+    struct sl_tally *t = &e->tally;
     struct sl_gen *best = NULL;
     uint32_t least = UINT32_MAX;
 
+    sl_tally_start(t);
+    for (uint32_t i = 0; i < e->n_run; i++)
+        sl_tally_at(t, e->run[i]->client, 0)->n++;
     for (struct sl_gen *g = e->waiting.head; g && least > 0; g = g->next) {
         uint32_t n;
 
@@ -96,7 +92,7 @@ struct sl_gen *sl_queue_next(const struct sl_engine *e)
             continue;
         if (best && g->priority > best->priority)
             break;
-        n = n_running(e, g->client);
+        n = sl_tally_n(t, g->client, 0);
         if (n < least) {
             least = n;
             best = g;
@@ -105,34 +101,29 @@ struct sl_gen *sl_queue_next(const struct sl_engine *e)
     return best;
 }
 
-/* Older ones of the same client and priority that run before run[i]. */
-static uint32_t n_older(const struct sl_engine *e, uint32_t i)
+static bool is_before(const void *ctx, uint32_t i, uint32_t k)
 {
-    const struct sl_gen *g = e->run[i];
-    uint32_t n = 0;
+    const struct sl_engine *e = ctx;
+    const struct sl_gen *a = e->run[i], *b = e->run[k];
 
-    for (uint32_t k = 0; k < i; k++)
-        n += e->run[k]->client == g->client &&
-             e->run[k]->priority == g->priority;
-    return n;
-}
-
-static bool is_before(const struct sl_gen *a, const struct sl_gen *b)
-{
     return a->priority != b->priority ? a->priority < b->priority
                                       : a->n_older < b->n_older;
 }
 
 void sl_queue_arrange(struct sl_engine *e)
 {
-    for (uint32_t i = 0; i < e->n_run; i++)
-        e->run[i]->n_older = n_older(e, i);
-    for (uint32_t i = 1; i < e->n_run; i++) {
-        struct sl_gen *g = e->run[i];
-        uint32_t k = i;
+    uint32_t *at = e->sched_work.seq;
 
-        for (; k > 0 && is_before(g, e->run[k - 1]); k--)
-            e->run[k] = e->run[k - 1];
-        e->run[k] = g;
+    sl_tally_start(&e->tally);
+    for (uint32_t i = 0; i < e->n_run; i++) {
+        struct sl_gen *g = e->run[i];
+
+        g->n_older = sl_tally_at(&e->tally, g->client, g->priority)->n++;
+        at[i] = i;
     }
+    sl_order(at, e->sched_work.tmp, e->n_run, is_before, e);
+    for (uint32_t i = 0; i < e->n_run; i++)
+        e->run_work[i] = e->run[at[i]];
+    if (e->n_run)
+        memcpy(e->run, e->run_work, e->n_run * sizeof(*e->run));
 }

@@ -1,6 +1,9 @@
 /* engine/schedule.c - which rows run now; see schedule.h */
 #include "engine/schedule.h"
 
+#include "base/mem.h"
+#include "base/order.h"
+
 /* A step of prompts alone. Chosen, not measured: short against the patience of a
  * user, long against the fixed cost of a step; which on a slow machine, or with
  * a large model, is itself longer than that, so that a few of it is the measure.
@@ -19,12 +22,31 @@ struct plan {
     uint64_t turn;
     uint32_t *rows;
     struct sl_sched_client *client;
+    struct sl_sched_work *w;
 };
 
-/* The k-th in the order of who has waited longest. */
-static uint32_t nth(const struct plan *p, uint32_t k)
+#define NONE UINT32_MAX /* no sequence */
+
+int sl_sched_work_open(struct sl_sched_work *w, uint32_t n, struct sl_err *err)
 {
-    return p->client[k].seq;
+    uint32_t **const at[] = {&w->seq, &w->turn, &w->brief, &w->next, &w->tmp};
+    int rc;
+
+    *w = (struct sl_sched_work){.client = NULL};
+    rc = sl_mem_alloc(&w->client, n, sizeof(*w->client), "the scheduler", err);
+    for (size_t i = 0; !rc && i < SL_COUNTOF(at); i++)
+        rc = sl_mem_alloc(at[i], n, sizeof(**at[i]), "the scheduler", err);
+    return rc;
+}
+
+void sl_sched_work_close(struct sl_sched_work *w)
+{
+    sl_mem_free(w->client);
+    sl_mem_free(w->seq);
+    sl_mem_free(w->turn);
+    sl_mem_free(w->brief);
+    sl_mem_free(w->next);
+    sl_mem_free(w->tmp);
 }
 
 static void give(struct plan *p, uint32_t i, uint32_t rows)
@@ -41,31 +63,33 @@ static void give_in_turn(struct plan *p, uint32_t i, uint32_t rows)
 
 /* ------------------------------------------------------------- fair shares */
 
-/* How many clients can use more than `level` rows, and how many rows all use
- * together when none has more. */
-static uint32_t n_above(const struct plan *p, uint32_t level, uint32_t *used)
+static bool wants_less(const void *ctx, uint32_t a, uint32_t b)
 {
-    uint32_t n = 0;
+    const struct plan *p = ctx;
 
-    *used = 0;
-    for (uint32_t c = 0; c < p->n_client; c++) {
-        n += p->client[c].want > level;
-        *used += (uint32_t)sl_min(p->client[c].want, level);
-    }
-    return n;
+    return p->client[a].want < p->client[b].want;
 }
 
 /* What a client may have of `total` rows. Whoever cannot use an equal part
  * leaves the rest to the others, until nothing is left to be dealt. */
 static uint32_t most_of(const struct plan *p, uint32_t total)
 {
-    uint32_t level = 0, used, n;
+    uint32_t *at = p->w->brief, left = total, n = p->n_client;
 
-    while ((n = n_above(p, level, &used)) > 0 && total - used >= n)
-        level += (total - used) / n;
-    if (n == 0) /* there is enough for everybody */
-        return total;
-    return (uint32_t)sl_max(SHARES * level + SHARES * (total - used) / n, 1);
+    for (uint32_t c = 0; c < n; c++)
+        at[c] = c;
+    sl_order(at, p->w->tmp, n, wants_less, p);
+    for (uint32_t k = 0; k < n; k++) {
+        uint64_t want = p->client[at[k]].want;
+        uint32_t level = left / (n - k); /* of those that are left */
+
+        if (want > level)
+            return (uint32_t)sl_max(
+                SHARES * level + SHARES * (left - level * (n - k)) / (n - k),
+                1);
+        left -= (uint32_t)want;
+    }
+    return total; /* there is enough for everybody */
 }
 
 /* Client c decodes too much: it has single rows, for its sequences in turn. */
@@ -74,11 +98,7 @@ static void restrain(struct plan *p, uint32_t c)
     uint32_t most = p->client[c].most;
 
     p->client[c].rows = 0;
-    for (uint32_t k = 0; k < p->n; k++) {
-        uint32_t i = nth(p, k);
-
-        if (p->seq[i].client != c)
-            continue;
+    for (uint32_t i = p->client[c].first; i != NONE; i = p->w->next[i]) {
         p->rows[i] = 0;
         if (p->client[c].rows < most)
             give_in_turn(p, i, 1);
@@ -92,7 +112,7 @@ static uint32_t deal_decoding(struct plan *p, uint32_t max_row,
     uint32_t sum = 0, total;
 
     for (uint32_t k = 0; k < p->n; k++) {
-        uint32_t i = nth(p, k);
+        uint32_t i = p->w->seq[k];
 
         p->rows[i] = 0;
         if (p->seq[i].n_left == 1 && sum < max_row) {
@@ -138,10 +158,11 @@ static uint32_t n_hungry(struct plan *p)
  * `left`. Returns what remains. */
 static uint32_t deal(struct plan *p, uint32_t c, uint32_t left, uint32_t part)
 {
-    for (uint32_t k = 0; k < p->n && left > 0; k++) {
-        uint32_t i = nth(p, k), got;
+    for (uint32_t i = p->client[c].first; i != NONE && left > 0;
+         i = p->w->next[i]) {
+        uint32_t got;
 
-        if (p->seq[i].client != c || !is_hungry(p, i))
+        if (!is_hungry(p, i))
             continue;
         got = (uint32_t)sl_min(sl_min(p->seq[i].n_left - p->rows[i], part),
                                sl_min(p->client[c].most - p->client[c].rows,
@@ -163,7 +184,7 @@ static uint32_t deal_all(struct plan *p, uint32_t left)
         uint32_t part = (uint32_t)sl_max(left / hungry, 1);
 
         for (uint32_t k = 0; k < p->n_client && left > 0; k++) {
-            uint32_t c = p->client[k].turn, n = p->client[c].n_hungry;
+            uint32_t c = p->w->turn[k], n = p->client[c].n_hungry;
             uint32_t mine = (uint32_t)sl_min(part, left);
 
             if (n > 0)
@@ -182,33 +203,29 @@ static uint32_t part_of(const struct plan *p, uint32_t i, uint32_t equal)
     return SHARES * ((equal + n - 1) / n);
 }
 
-/* The hungry prompt with the least to read of those below their parts. n when
- * there is none. */
-static uint32_t shortest(const struct plan *p, uint32_t equal)
+static bool is_briefer(const void *ctx, uint32_t a, uint32_t b)
 {
-    uint32_t best = p->n;
+    const struct plan *p = ctx;
 
-    for (uint32_t k = 0; k < p->n; k++) {
-        uint32_t i = nth(p, k);
-
-        if (is_hungry(p, i) && p->rows[i] < part_of(p, i, equal) &&
-            (best == p->n || p->seq[i].n_all < p->seq[best].n_all))
-            best = i;
-    }
-    return best;
+    return p->seq[a].n_all < p->seq[b].n_all;
 }
 
-/* One after the other. `equal`: an equal part of a client. */
+/* One after the other, the one with the least to read first, of equals in their
+ * order; each has its part then, or all, or its client has its most, so nobody
+ * is looked at twice. `equal`: an equal part of a client. */
 static uint32_t deal_short(struct plan *p, uint32_t left, uint32_t equal)
 {
-    while (left > 0) {
-        uint32_t i = shortest(p, equal), got;
-        const struct sl_sched_client *c;
+    uint32_t *at = p->w->brief;
 
-        if (i == p->n)
-            break;
-        c = &p->client[p->seq[i].client];
-        got = (uint32_t)sl_min(p->seq[i].n_left, part_of(p, i, equal));
+    memcpy(at, p->w->seq, p->n * sizeof(*at));
+    sl_order(at, p->w->tmp, p->n, is_briefer, p);
+    for (uint32_t k = 0; k < p->n && left > 0; k++) {
+        uint32_t i = at[k], got, part = part_of(p, i, equal);
+        const struct sl_sched_client *c = &p->client[p->seq[i].client];
+
+        if (!is_hungry(p, i) || p->rows[i] >= part)
+            continue;
+        got = (uint32_t)sl_min(p->seq[i].n_left, part);
         got = (uint32_t)sl_min(got - p->rows[i],
                                sl_min(c->most - c->rows, left));
         give(p, i, got);
@@ -232,20 +249,39 @@ static uint32_t deal_prompts(struct plan *p, uint32_t left)
     return deal_all(p, left);
 }
 
-/* Orders by when it was whose turn, the longest ago first. */
+static bool waits_longer(const void *ctx, uint32_t a, uint32_t b)
+{
+    const struct plan *p = ctx;
+
+    return p->seq[a].last < p->seq[b].last;
+}
+
+static bool client_waits_longer(const void *ctx, uint32_t a, uint32_t b)
+{
+    const struct plan *p = ctx;
+
+    return p->client[a].last < p->client[b].last;
+}
+
+/* Orders by when it was whose turn, the longest ago first; the sequences of each
+ * client in the same order. */
 static void sort(struct plan *p)
 {
-    struct sl_sched_client *at = p->client;
+    struct sl_sched_work *w = p->w;
 
-    for (uint32_t i = 0, k; i < p->n; i++) {
-        for (k = i; k > 0 && p->seq[at[k - 1].seq].last > p->seq[i].last; k--)
-            at[k].seq = at[k - 1].seq;
-        at[k].seq = i;
+    for (uint32_t i = 0; i < p->n; i++)
+        w->seq[i] = i;
+    sl_order(w->seq, w->tmp, p->n, waits_longer, p);
+    for (uint32_t c = 0; c < p->n_client; c++) {
+        w->turn[c] = c;
+        p->client[c].first = NONE;
     }
-    for (uint32_t c = 0, k; c < p->n_client; c++) {
-        for (k = c; k > 0 && at[at[k - 1].turn].last > at[c].last; k--)
-            at[k].turn = at[k - 1].turn;
-        at[k].turn = c;
+    sl_order(w->turn, w->tmp, p->n_client, client_waits_longer, p);
+    for (uint32_t k = p->n; k > 0; k--) {
+        uint32_t i = w->seq[k - 1];
+
+        w->next[i] = p->client[p->seq[i].client].first;
+        p->client[p->seq[i].client].first = i;
     }
 }
 
@@ -269,19 +305,20 @@ static void add_clients(struct plan *p)
 
 uint32_t sl_schedule_plan(struct sl_sched_seq *seq, uint32_t n,
                           uint32_t max_row, uint32_t max_prompt, uint64_t turn,
-                          uint32_t *rows, struct sl_sched_client *client)
+                          uint32_t *rows, struct sl_sched_work *w)
 {
     struct plan p = {.seq = seq,
                      .n = n,
                      .turn = turn,
                      .rows = rows,
-                     .client = client};
+                     .client = w->client,
+                     .w = w};
     uint32_t sum = 0;
 
     add_clients(&p);
     (void)deal_prompts(&p, deal_decoding(&p, max_row, max_prompt));
     for (uint32_t c = 0; c < p.n_client; c++)
-        sum += client[c].rows;
+        sum += p.client[c].rows;
     return sum;
 }
 

@@ -6,6 +6,7 @@
 #ifndef SL_ENGINE_SCHEDULE_H
 #define SL_ENGINE_SCHEDULE_H
 
+#include "base/err.h"
 #include "engine/cost.h"
 
 struct sl_sched_seq {
@@ -15,19 +16,30 @@ struct sl_sched_seq {
     uint64_t last;   /* the turn that was its own last; kept by the plan */
 };
 
-/* What one client has in a step, while it is planned; and, as there are at least
- * as many, where to note an order. */
+/* What one client has in a step, while it is planned. */
 struct sl_sched_client {
     uint64_t want;       /* rows that it can use */
     uint64_t last;       /* the turn of one of its prompts */
     uint32_t rows, most; /* that it has, and may have */
     uint32_t n_prompt, n_hungry; /* of its prompts: all, and that want more */
-    uint32_t seq, turn; /* [k]: the sequence, and the client, that are served
-                           after k others */
+    uint32_t first; /* of its sequences, in their order */
 };
 
+/* What a plan works with, for up to so many sequences. */
+struct sl_sched_work {
+    struct sl_sched_client *client;
+    uint32_t *seq, *turn; /* [k]: the sequence, and the client, that are served
+                             after k others */
+    uint32_t *brief;      /* [k]: the sequence, k others have less to read */
+    uint32_t *next;       /* [i]: the next one of the client of i */
+    uint32_t *tmp;
+};
+
+int sl_sched_work_open(struct sl_sched_work *w, uint32_t n, struct sl_err *err);
+void sl_sched_work_close(struct sl_sched_work *w);
+
 /* rows[i] = rows of seq[i] in this step, 0 for none; returns the sum, which is
- * at most max_row. client: n of them to work with.
+ * at most max_row.
  *
  * A sequence with one token left is decoding (or about to) and gets its row
  * first, so that nobody's answer stalls behind a long prompt. What is left of
@@ -39,17 +51,21 @@ struct sl_sched_client {
  *      wait for long documents; but to nobody more than twice an equal part;
  *   3. what nobody could take under these rules in equal parts to all.
  *
- * No client has more than twice its share while others want rows, whatever its
- * rows are for: its share is what it would have if all rows of the step were
- * dealt in equal parts to the clients, and what one cannot use to the others.
- * One that decodes more than that has rows for some of its sequences, in turn.
+ * No client has more than twice its share, rounded down, or one row where that is
+ * less, whatever its rows are for: its share is what it would have if all rows of
+ * the plan were dealt in equal parts to the clients, and what one cannot use to
+ * the others. (Drafts are no rows of the plan; they take what room it leaves.) One
+ * that decodes more than that has rows for some of its sequences, in turn.
  *
  * Where there are fewer rows than takers, it is the turn of who has waited longest
  * for one; rows that 2. gives are no turn. `turn`: above 0, and one more with each
- * step, so that nobody starves. */
+ * step, so that nobody starves.
+ *
+ * Time: n log n, and n more for each round of 1. and 3., of which there are two
+ * or three unless lengths are chosen to make them many. */
 uint32_t sl_schedule_plan(struct sl_sched_seq *seq, uint32_t n,
                           uint32_t max_row, uint32_t max_prompt, uint64_t turn,
-                          uint32_t *rows, struct sl_sched_client *client);
+                          uint32_t *rows, struct sl_sched_work *w);
 
 /* Rows that n_prompt prompts may have together, at least 1, beside n_dec decoding
  * rows that look back at dec_context tokens in all; `depth`: what each row of a

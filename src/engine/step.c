@@ -260,26 +260,19 @@ static void plan_drafts(struct sl_engine *e, uint32_t n_row)
     }
 }
 
-/* Clients are numbered as they come; returns that of run[i]. */
-static uint32_t client_of(const struct sl_engine *e, uint32_t i, uint32_t *n)
-{
-    for (uint32_t k = 0; k < i; k++)
-        if (e->run[k]->client == e->run[i]->client)
-            return e->sched[k].client;
-    return (*n)++;
-}
-
 static void plan(struct sl_engine *e)
 {
-    uint32_t n_dec = 0, n_prompt = 0, n_client = 0, n_row;
+    uint32_t n_dec = 0, n_prompt = 0, n_row;
     uint64_t context = 0, depth = 0;
 
+    sl_tally_start(&e->tally);
     for (uint32_t i = 0; i < e->n_run; i++) {
         const struct sl_gen *g = e->run[i];
 
         e->sched[i].n_left = next_stop(g) - g->seq->n_tok;
         e->sched[i].n_all = n_left(g);
-        e->sched[i].client = client_of(e, i, &n_client);
+        /* Numbered as they come. */
+        e->sched[i].client = sl_tally_at(&e->tally, g->client, 0)->index;
         e->sched[i].last = g->last_turn;
         if (e->sched[i].n_left == 1) {
             n_dec += 1 + g->n_draft;
@@ -292,7 +285,7 @@ static void plan(struct sl_engine *e)
     n_row = sl_schedule_plan(
         e->sched, e->n_run, e->opts.max_num_batched_tokens,
         prompt_rows(e, n_dec, context, n_prompt, depth), e->n_step + 1,
-        e->step_rows, e->sched_client);
+        e->step_rows, &e->sched_work);
     for (uint32_t i = 0; i < e->n_run; i++)
         e->run[i]->last_turn = e->sched[i].last;
     plan_drafts(e, n_row);

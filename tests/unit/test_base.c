@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/order.h"
 #include "base/term.h"
 #include "base/utf8.h"
 
@@ -647,9 +648,45 @@ static void interrupts(void **state)
     close(fd[1]);
 }
 
+static uint32_t n_asked;
+
+static bool is_smaller(const void *ctx, uint32_t a, uint32_t b)
+{
+    const uint8_t *key = ctx;
+
+    n_asked++;
+    return key[a] < key[b];
+}
+
+/* Equals stay as they were; n log n questions, and n when there is no news. */
+static void order(void **state)
+{
+    enum { N = 1000, LOG = 10 };
+    static uint32_t at[N], work[N];
+    static uint8_t key[N];
+
+    (void)state;
+    for (uint32_t n = 0; n <= N; n = n < 40 ? n + 1 : n + 120) {
+        for (uint32_t i = 0; i < n; i++) {
+            key[i] = (uint8_t)(i * 7919 % 251);
+            at[i] = i;
+        }
+        n_asked = 0;
+        sl_order(at, work, n, is_smaller, key);
+        assert_true(n_asked <= n * (LOG + 1));
+        for (uint32_t i = 1; i < n; i++)
+            assert_true(key[at[i - 1]] < key[at[i]] ||
+                        (key[at[i - 1]] == key[at[i]] && at[i - 1] < at[i]));
+        n_asked = 0;
+        sl_order(at, work, n, is_smaller, key);
+        assert_true(n_asked <= n);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(order),
         cmocka_unit_test(err_fail),
         cmocka_unit_test(err_wrap),
         cmocka_unit_test(err_is_plain),

@@ -24,9 +24,11 @@ static uint32_t make_plan(struct sl_sched_seq *q, uint32_t n,
                           uint32_t max_row, uint32_t max_prompt, uint64_t turn,
                           uint32_t *rows)
 {
-    struct sl_sched_client client[MOST];
+    static struct sl_sched_work work;
 
-    return sl_schedule_plan(q, n, max_row, max_prompt, turn, rows, client);
+    if (!work.client)
+        assert_int_equal(sl_sched_work_open(&work, MOST, NULL), 0);
+    return sl_schedule_plan(q, n, max_row, max_prompt, turn, rows, &work);
 }
 
 static void test_plan(void **state)
@@ -264,10 +266,13 @@ static void test_queue(void **state)
     static const int start[] = {0, 1, 2, 16, 15, 12, 13, 14, 3};
     static const int stay[] = {16, 15, 0, 12, 13, 1, 14, 2, 3};
     static struct sl_gen g[SL_COUNTOF(client)];
-    struct sl_gen *run[SL_COUNTOF(client)];
-    struct sl_engine e = {.run = run};
+    struct sl_gen *run[SL_COUNTOF(client)], *run_work[SL_COUNTOF(client)];
+    struct sl_engine e = {.run = run, .run_work = run_work};
 
     (void)state;
+    assert_int_equal(
+        sl_sched_work_open(&e.sched_work, SL_COUNTOF(client), NULL), 0);
+    assert_int_equal(sl_tally_open(&e.tally, SL_COUNTOF(client), NULL), 0);
     for (size_t i = 0, come = 0; i < SL_COUNTOF(start); i++) {
         struct sl_gen *next;
 
@@ -296,6 +301,8 @@ static void test_queue(void **state)
     assert_ptr_equal(run[2], &g[12]);
     assert_ptr_equal(run[4], &g[1]);
     assert_ptr_equal(run[7], &g[3]);
+    sl_sched_work_close(&e.sched_work);
+    sl_tally_close(&e.tally);
 }
 
 static void test_one_against_many(void **state)
@@ -489,6 +496,69 @@ static void test_slow(void **state)
     }
 }
 
+/* Clients are counted in any order and number, and forgotten at once. */
+static void test_tally(void **state)
+{
+    struct sl_tally t;
+
+    (void)state;
+    assert_int_equal(sl_tally_open(&t, 1000, NULL), 0);
+    for (uint32_t time = 0; time < 3; time++) {
+        sl_tally_start(&t);
+        for (uint64_t i = 0; i < 3000; i++) {
+            uint64_t client = (i % 500) << (32 * time / 2);
+            struct sl_tally_slot *s = sl_tally_at(&t, client, i % 2 ? 5 : -1);
+
+            assert_int_equal(s->index, i % 500);
+            assert_int_equal(s->n++, i / 500);
+        }
+        assert_int_equal(t.n, 500);
+        assert_int_equal(sl_tally_n(&t, 3ull << (32 * time / 2), 5), 6);
+        assert_int_equal(sl_tally_n(&t, 3ull << (32 * time / 2), -1), 0);
+        assert_int_equal(sl_tally_n(&t, 12345678, 5), 0);
+    }
+    sl_tally_close(&t);
+}
+
+/* Older ones of the same client come first, and of equals who was first, as by
+ * one look at each pair. */
+static void test_arrange(void **state)
+{
+    static struct sl_gen g[MOST];
+    struct sl_gen *run[MOST], *run_work[MOST], *want[MOST];
+    struct sl_engine e = {.run = run, .run_work = run_work};
+
+    (void)state;
+    assert_int_equal(sl_sched_work_open(&e.sched_work, MOST, NULL), 0);
+    assert_int_equal(sl_tally_open(&e.tally, MOST, NULL), 0);
+    for (uint32_t t = 0; t < 2000; t++) {
+        seed = t + 1;
+        e.n_run = pick(MOST + 1);
+        for (uint32_t i = 0, k; i < e.n_run; i++) {
+            uint32_t older = 0;
+
+            g[i].client = pick(1 + t % 9) * 0x123456789ull;
+            g[i].priority = (int32_t)pick(3) - 1;
+            run[i] = &g[i];
+            for (k = 0; k < i; k++)
+                older += g[k].client == g[i].client &&
+                         g[k].priority == g[i].priority;
+            g[i].n_older = older;
+            for (k = i; k > 0 && (want[k - 1]->priority > g[i].priority ||
+                                  (want[k - 1]->priority == g[i].priority &&
+                                   want[k - 1]->n_older > older));
+                 k--)
+                want[k] = want[k - 1];
+            want[k] = &g[i];
+        }
+        sl_queue_arrange(&e);
+        for (uint32_t i = 0; i < e.n_run; i++)
+            assert_ptr_equal(run[i], want[i]);
+    }
+    sl_sched_work_close(&e.sched_work);
+    sl_tally_close(&e.tally);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -497,6 +567,8 @@ int main(void)
         cmocka_unit_test(test_clients),
         cmocka_unit_test(test_one_against_many),
         cmocka_unit_test(test_queue),
+        cmocka_unit_test(test_tally),
+        cmocka_unit_test(test_arrange),
         cmocka_unit_test(test_short_behind_long),
         cmocka_unit_test(test_shares),
         cmocka_unit_test(test_gap),
