@@ -369,6 +369,7 @@ static int set(struct sl_opts *o, enum sl_opt_id id, enum sl_opt_from from,
                          SL_OPT_MAX_LIST);
         else if (from >= o->value[id].from)
             o->list[o->n_list++] = s;
+        v.s = s;
         break;
     }
     if (!rc && from >= o->value[id].from)

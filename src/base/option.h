@@ -271,8 +271,13 @@ enum sl_opt_type {
     X(PORT, INT, SL_VERB_SERVE | SL_VERB_BENCH, "port", "", "N", 0, 65535, "8000",             \
       "Port to listen on; 0 is any free one, and is printed. When it is not "   \
       "given and 8000 is taken, serve looks for one up to 8031.")                 \
-    X(API_KEY, TEXT, SL_VERB_SERVE | SL_VERB_BENCH, "api-key", "", "KEY", 0, 0, "",            \
-      "Key that a client must send; several are separated by commas.")         \
+    X(API_KEY, TEXTS, SL_VERB_SERVE | SL_VERB_BENCH, "api-key", "", "KEY", 0,  \
+      0, "",                                                                   \
+      "Key that a client must send; for several give it again, or separate "   \
+      "them by commas. bench sends the last.")                                 \
+    X(API_KEY_FILE, TEXT, SL_VERB_SERVE, "api-key-file", "", "FILE", 0, 0, "", \
+      "More such keys, one in a line; blank lines and those with # in front "  \
+      "are left out. SIGHUP reads it again.")                                  \
     X(SERVED_MODEL_NAME, TEXT, SL_VERB_SERVE | SL_VERB_BENCH, "served-model-name",             \
       "-a --alias", "NAME", 0, 0, "",                                          \
       "What clients call the model; several are separated by commas, the "     \
@@ -290,7 +295,8 @@ enum sl_opt_type {
       1 << 20, "0",                                                            \
       "How long a request may take, waiting and running; 0 is no limit.")     \
     X(SSL_CERTFILE, TEXT, SL_VERB_SERVE, "ssl-certfile", "", "FILE", 0, 0, "", \
-      "PEM certificate with its chain; makes the server speak HTTPS.")         \
+      "PEM certificate with its chain; makes the server speak HTTPS. SIGHUP "  \
+      "reads it and its key again.")                                           \
     X(SSL_KEYFILE, TEXT, SL_VERB_SERVE, "ssl-keyfile", "", "FILE", 0, 0, "",   \
       "PEM key of the certificate.")                                           \
     X(TOOL_CALL_PARSER, CHOICE, SL_VERB_SERVE, "tool-call-parser", "",         \
@@ -450,7 +456,7 @@ struct sl_opt_value {
     enum sl_opt_from from;
     int64_t i;     /* BOOL, INT, COUNT; CHOICE: index of the word */
     double f;      /* FLOAT */
-    const char *s; /* TEXT, else NULL; borrowed */
+    const char *s; /* TEXT, the last of TEXTS, else NULL; borrowed */
 };
 
 #define SL_OPT_MAX_LIST 16 /* values of an option that may be repeated */
@@ -459,7 +465,7 @@ struct sl_opt_value {
 struct sl_opts {
     enum sl_verb verb;
     struct sl_opt_value value[SL_N_OPT];
-    const char *list[SL_OPT_MAX_LIST]; /* of SL_OPT_STOP */
+    const char *list[SL_OPT_MAX_LIST]; /* of the verb's one option of TEXTS */
     uint32_t n_list;
     const char *arg[SL_OPT_MAX_ARG]; /* what is no option, in order */
     uint32_t n_arg;

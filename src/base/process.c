@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -155,4 +156,14 @@ void sl_process_ready(void)
     (void)!write(ready_fd, "R", 1);
     (void)close(ready_fd);
     ready_fd = -1;
+}
+
+void sl_process_open_many(void)
+{
+    struct rlimit r;
+
+    if (getrlimit(RLIMIT_NOFILE, &r) || r.rlim_cur == r.rlim_max)
+        return;
+    r.rlim_cur = r.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &r); /* then it stays as it was */
 }

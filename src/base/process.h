@@ -32,4 +32,8 @@ int sl_process_detach(const char *log, int64_t *pid, int *status,
 void sl_process_ready(
     void); /* does nothing in a process that was not detached */
 
+/* As many open files as this user may have. The lower limit that a shell sets is
+ * for programs that use select(), which cannot name more than 1,024. */
+void sl_process_open_many(void);
+
 #endif

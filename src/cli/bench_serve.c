@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/machine.h"
 #include "base/mem.h"
+#include "base/process.h"
 #include "base/term.h"
 #include "cli/verb.h"
 #include "server/load.h"
@@ -229,6 +230,7 @@ int sl_cli_bench_serve(const struct sl_opts *o, struct sl_err *err)
     };
     int rc = sl_cli_max_args(o, 1, "'bench serve' takes none", err);
 
+    sl_process_open_many(); /* a user is a connection */
     sl_cli_bench_bar(&bar, "requests");
     if (!rc && v[SL_OPT_DATASET_PATH].s)
         rc = read_prompts(&p, v[SL_OPT_DATASET_PATH].s, err);

@@ -9,7 +9,7 @@
 #include "bundle/instance.h"
 #include "server/server.h"
 
-#define MAX_LIST 17 /* names of the model, or keys */
+#define MAX_LIST 17 /* names of the model */
 _Static_assert(MAX_LIST >= SL_CLI_NAMES, "every bundle can be served");
 #define DEFAULT_SEQS 32
 #define MAX_PORTS 32 /* that are tried; bundles.md 1.5 */
@@ -19,8 +19,8 @@ struct serve {
     struct sl_cli_ready r;
     struct sl_instance me; /* what 'sluice ps' shows */
     const char *asked;     /* MODEL, as the user wrote it */
-    const char *name[MAX_LIST], *key[MAX_LIST];
-    char *words[2]; /* owned: what name and key point into */
+    const char *name[MAX_LIST];
+    char *words; /* owned: what name points into */
     char *source;   /* jansson's own, or NULL */
 };
 
@@ -230,7 +230,7 @@ static int fill(struct serve *s, struct sl_server_opts *so, struct sl_err *err)
         .port = (uint16_t)v[SL_OPT_PORT].i,
         /* Who names a port wants that one. */
         .n_port = v[SL_OPT_PORT].from < SL_FROM_ENV ? MAX_PORTS : 1,
-        .key = s->key,
+        .keys = {s->o.list, s->o.n_list, v[SL_OPT_API_KEY_FILE].s},
         .name = s->name,
         .source = s->source,
         .root = s->r.from_hub ? s->r.hub.repo : short_name(s->r.path),
@@ -257,17 +257,10 @@ static int fill(struct serve *s, struct sl_server_opts *so, struct sl_err *err)
     if (!name && so->n_name == 0)
         s->name[so->n_name++] = short_name(s->r.path);
     if (name)
-        rc = split(s->name, &so->n_name, &s->words[0], name,
+        rc = split(s->name, &so->n_name, &s->words, name,
                    "--served-model-name", err);
     if (!rc && so->n_name == 0)
         rc = sl_fail(err, SL_EARG, "--served-model-name has no word in it");
-    if (!rc && v[SL_OPT_API_KEY].s)
-        rc = split(s->key, &so->n_key, &s->words[1], v[SL_OPT_API_KEY].s,
-                   "--api-key", err);
-    if (!rc && v[SL_OPT_API_KEY].s && so->n_key == 0)
-        rc = sl_fail(err, SL_EARG,
-                     "--api-key is empty; leave it out to let "
-                     "everybody ask");
     return rc;
 }
 
@@ -295,7 +288,7 @@ static void put_option(struct sl_buf *b, const struct sl_opts *o,
         sl_buf_fmt(b, " %.*s", (int)strcspn(word, "|"), word);
     } else if (d->type == SL_VAL_FLOAT) {
         sl_buf_fmt(b, " %g", v->f);
-    } else if (d->type == SL_VAL_TEXT) {
+    } else if (d->type == SL_VAL_TEXT || d->type == SL_VAL_TEXTS) {
         sl_buf_fmt(b, " %s", id == SL_OPT_API_KEY ? "(hidden)" : v->s);
     } else if (d->type != SL_VAL_BOOL) {
         sl_buf_fmt(b, " %lld", (long long)v->i);
@@ -354,13 +347,13 @@ int sl_cli_serve(const struct sl_opts *o, struct sl_err *err)
         rc = detach(&s, err);
     if (!rc) {
         say_what(&s);
+        sl_process_open_many(); /* a connection is one */
         rc = sl_server_run(&so, err);
         sl_instance_drop(&s.me, &s.r.places);
     }
     if (rc == 1)
         rc = 0; /* the other process serves */
-    sl_mem_free(s.words[0]);
-    sl_mem_free(s.words[1]);
+    sl_mem_free(s.words);
     free(s.source); /* jansson's own */
     sl_cli_ready_deinit(&s.r);
     return rc;

@@ -763,6 +763,11 @@ void sl_http_close(struct sl_http **ph)
     sl_mem_free(h);
 }
 
+void sl_http_set_tls(struct sl_http *h, struct ssl_ctx_st *tls)
+{
+    h->opts.tls = tls;
+}
+
 uint16_t sl_http_port(const struct sl_http *h)
 {
     return h->port;

@@ -71,6 +71,9 @@ struct sl_http_opts {
 int sl_http_open(struct sl_http **out, struct event_base *base,
                  const struct sl_http_opts *opts, struct sl_err *err);
 void sl_http_close(struct sl_http **h); /* drops every connection */
+/* For the connections that are made from now on; of a server that has TLS. */
+void sl_http_set_tls(struct sl_http *h, struct ssl_ctx_st *tls);
+
 uint16_t sl_http_port(const struct sl_http *h);
 uint32_t sl_http_n_conn(const struct sl_http *h);
 uint32_t sl_http_n_busy(const struct sl_http *h); /* with something to say */
@@ -94,7 +97,7 @@ struct sl_exchange {
     uint64_t n_sent;   /* bytes of reply bodies */
 
     /* The handler's. */
-    uint32_t key; /* the number of its API key, 0 without (server/keys.h) */
+    uint64_t key; /* whose it is, 0 without an API key (server/keys.h) */
     void *user;
     void (*gone)(struct sl_exchange *x);  /* x is freed when it returns */
     void (*ready)(struct sl_exchange *x); /* a stream may be written again */

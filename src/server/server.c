@@ -13,7 +13,6 @@
 #include "base/mem.h"
 #include "base/plain.h"
 #include "base/thread.h"
-#include "server/keys.h"
 #include "server/page.h"
 #include "server/task.h"
 #include "server/tls.h"
@@ -27,7 +26,7 @@
 /* What the loop owns while it runs, and the loader's result. */
 struct run {
     struct sl_server s;
-    struct event *term, *intr, *drain_end, *tick, *late;
+    struct event *term, *intr, *hup, *drain_end, *tick, *late;
     struct ssl_ctx_st *tls;
     struct sl_thread loader;
     bool has_loader;
@@ -257,13 +256,11 @@ static bool refuse_body(struct sl_exchange *x)
 static bool refuse_state(struct sl_server *s, const struct route *r,
                          struct sl_exchange *x)
 {
-    x->key = sl_keys_find(s->opts.key, s->opts.n_key,
-                          sl_message_header(x->msg, "Authorization"),
-                          sl_message_header(x->msg, "X-Api-Key"));
-    if (r->access == KEY && s->opts.n_key && !x->key) {
+    x->key = sl_keys_find(&s->keys, x->msg);
+    if (r->access == KEY && s->keys.n && !x->key) {
         sl_error_reply(x, 401, NULL, NULL,
-                       "the API key is missing or wrong; send 'Authorization: "
-                       "Bearer KEY'");
+                       "the API key is missing or wrong, or two differ; send "
+                       "'Authorization: Bearer KEY'");
         return true;
     }
     if (r->needs_model && !s->engine) {
@@ -461,6 +458,41 @@ static void on_signal(evutil_socket_t sig, short what, void *arg)
     event_add(r->tick, &tick);
 }
 
+/* --------------------------------------------------------------- reading again */
+
+/* A new key or certificate, without a restart: connections and requests that
+ * there are go on. */
+static int read_again(struct run *r, struct sl_err *err)
+{
+    const struct sl_server_opts *o = &r->s.opts;
+    struct ssl_ctx_st *tls = NULL;
+    int rc = sl_keys_load(&r->s.keys, &o->keys, err);
+
+    if (rc || !o->tls_cert)
+        return rc;
+    rc = sl_tls_open(&tls, o->tls_cert, o->tls_key, err);
+    if (rc)
+        return rc;
+    sl_http_set_tls(r->s.http, tls);
+    sl_tls_close(&r->tls);
+    r->tls = tls;
+    return 0;
+}
+
+static void on_hup(evutil_socket_t sig, short what, void *arg)
+{
+    struct run *r = arg;
+    struct sl_err err = {0};
+
+    (void)what;
+    if (read_again(r, &err))
+        sl_log(SL_LOG_ERROR, "signal=%d action=reload error=%s", (int)sig,
+               err.msg);
+    else
+        sl_log(SL_LOG_INFO, "signal=%d action=reload keys=%u", (int)sig,
+               r->s.keys.n);
+}
+
 /* ------------------------------------------------------------------- together */
 
 static int open_events(struct run *r, struct sl_err *err)
@@ -470,11 +502,13 @@ static int open_events(struct run *r, struct sl_err *err)
 
     r->term = evsignal_new(b, SIGTERM, on_signal, r);
     r->intr = evsignal_new(b, SIGINT, on_signal, r);
+    r->hup = evsignal_new(b, SIGHUP, on_hup, r);
     r->drain_end = evtimer_new(b, on_drain_end, r);
     r->tick = event_new(b, -1, EV_PERSIST, on_tick, r);
     r->late = evtimer_new(b, on_late, r);
-    if (!r->term || !r->intr || !r->drain_end || !r->tick || !r->late ||
-        event_add(r->term, NULL) || event_add(r->intr, NULL) ||
+    if (!r->term || !r->intr || !r->hup || !r->drain_end || !r->tick ||
+        !r->late || event_add(r->term, NULL) || event_add(r->intr, NULL) ||
+        event_add(r->hup, NULL) ||
         (r->s.opts.ready_s && event_add(r->late, &late)))
         return sl_fail(err, SL_ENOMEM, "no memory is left for the loop");
     return 0;
@@ -489,12 +523,13 @@ static int open_all(struct run *r, struct sl_err *err)
                               .handle = handle,
                               .ended = ended,
                               .ctx = s};
-    int rc = 0;
+    int rc;
 
     s->base = event_base_new();
     if (!s->base)
         return sl_fail(err, SL_ENOMEM, "no memory is left for the loop");
-    if (s->opts.tls_cert)
+    rc = sl_keys_load(&s->keys, &s->opts.keys, err);
+    if (!rc && s->opts.tls_cert)
         rc = sl_tls_open(&r->tls, s->opts.tls_cert, s->opts.tls_key, err);
     ho.tls = r->tls;
     sl_http_limits_init(&ho.limits);
@@ -526,6 +561,8 @@ static void close_all(struct run *r)
         event_free(r->term);
     if (r->intr)
         event_free(r->intr);
+    if (r->hup)
+        event_free(r->hup);
     if (r->drain_end)
         event_free(r->drain_end);
     if (r->tick)
@@ -536,6 +573,7 @@ static void close_all(struct run *r)
         sl_tls_close(&r->tls);
     if (s->base)
         event_base_free(s->base);
+    sl_keys_deinit(&s->keys);
     sl_buf_deinit(&s->scratch);
     sl_mutex_deinit(&r->mu);
 }

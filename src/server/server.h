@@ -4,19 +4,21 @@
  * The model is loaded by another thread meanwhile, so that health can be asked
  * from the first moment. SIGTERM or SIGINT drains: what runs may end within
  * drain_ms, what comes is refused; a second one ends the process at once.
+ * SIGHUP reads the file of keys and the certificate again; when they cannot be
+ * used, those from before stay.
  */
 #ifndef SL_SERVER_SERVER_H
 #define SL_SERVER_SERVER_H
 
 #include "base/err.h"
+#include "server/keys.h"
 #include "sluice/sluice.h"
 
 struct sl_server_opts {
     const char *host;
     uint16_t port; /* 0: any free one */
     uint16_t n_port; /* it and those behind it that will do; 0: it alone */
-    const char *const *key; /* [n_key]; none: everybody may ask */
-    uint32_t n_key;
+    struct sl_keys_from keys; /* none: everybody may ask */
     const char *const *name; /* [n_name] served model names, n_name > 0 */
     uint32_t n_name;
     /* Where the model comes from: a JSON object for GET /, or NULL. */

@@ -7,7 +7,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "server/keys.h"
 
 static const char NOT_BEGUN[] = "the server is stopping and had not begun "
                                 "with this request; send it again";
@@ -471,7 +470,7 @@ void sl_task_start(struct sl_server *s, struct sl_exchange *x,
     t->kind = kind;
     t->created = now.tv_sec;
     /* A key that all have tells nobody apart. */
-    t->client = sl_keys_client(s->opts.n_key > 1 ? x->key : 0, x->peer);
+    t->client = sl_keys_client(s->keys.n > 1 ? x->key : 0, x->peer);
     set_id(t);
     sl_http_take_body(x, &t->body);
     x->user = t;

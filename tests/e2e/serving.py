@@ -7,6 +7,7 @@ import http.client
 import json
 import pathlib
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -26,8 +27,9 @@ LIMIT_S = 240  # of anything that should not hang; sanitizers are slow
 
 
 class Server:
-    def __init__(self, *argv, env=None, model=None):
-        """`model`: what to serve instead of the random one."""
+    def __init__(self, *argv, env=None, model=None, files=None):
+        """`model`: what to serve instead of the random one. `files`: that it
+        may open, unless it asks for more."""
         self.dir = tempfile.TemporaryDirectory()
         d = pathlib.Path(self.dir.name, "tiny")
         d.mkdir()
@@ -42,7 +44,10 @@ class Server:
         self.p = subprocess.Popen(
             [SLUICE, "serve", *what, "--port", "0", "--threads", "2",
              "--no-pin", *argv],
-            stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=environment())
+            stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=environment(),
+            preexec_fn=files and (lambda: resource.setrlimit(
+                resource.RLIMIT_NOFILE,
+                (files, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))))
         self.log, self.port = [], None
         self.is_ready = threading.Event()
         threading.Thread(target=self.read, daemon=True).start()

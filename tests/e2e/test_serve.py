@@ -8,6 +8,7 @@ import re
 import signal
 import socket
 import sys
+import tempfile
 import threading
 import time
 
@@ -95,14 +96,48 @@ def keys_and_routes():
     r, data = S.ask("GET", "/v1/models", headers={})
     check(r.status == 401 and r.getheader("WWW-Authenticate") == "Bearer")
     check(json.loads(data)["error"]["code"] == "invalid_api_key", data)
-    for h in ({"Authorization": "bearer  secret"}, {"X-Api-Key": "secret"}):
+    for h in ({"Authorization": "bearer  secret"}, {"X-Api-Key": "secret"},
+              {"Authorization": "Bearer second"}, {"X-Api-Key": "from-file"},
+              {"Authorization": "Basic eA==", "X-Api-Key": "secret"}):
         check(S.ask("GET", "/v1/models", headers=h)[0].status == 200, h)
+    for h in ({"Authorization": "Bearer secret,second"},
+              {"Authorization": "Bearer wrong", "X-Api-Key": "secret"},
+              {"Authorization": "Bearer secret", "X-Api-Key": "second"}):
+        check(S.ask("GET", "/v1/models", headers=h)[0].status == 401, h)
     r, data = S.ask("GET", "/v1/nothing")
     check(r.status == 404 and "error" in json.loads(data), data)
     r, data = S.ask("GET", C)
     check(r.status == 405 and r.getheader("Allow") == "POST", r.headers)
     check(json.loads(data)["error"]["code"] == "method_not_allowed", data)
     check(S.ask("POST", "/v1/embeddings", {})[0].status == 404)
+
+
+@test
+def hang_up_reads_again():
+    """SIGHUP ends nothing: not the server, not a stream."""
+    def works(key):
+        return S.ask("GET", "/v1/models",
+                     headers={"X-Api-Key": key})[0].status == 200
+
+    body = json.dumps(text(max_tokens=200, ignore_eos=True, stream=True))
+    c = S.connect()
+    c.sendall((f"POST {P} HTTP/1.0\r\nX-Api-Key: from-file\r\n"
+               f"Content-Length: {len(body)}\r\n\r\n{body}").encode())
+    data = c.recv(1000)
+    KEYS.write_text("# for the next ones\n\nnew-key\n")
+    S.p.send_signal(signal.SIGHUP)
+    wait_for(lambda: works("new-key"), S.text)
+    check(not works("from-file") and works("secret"))
+    while more := c.recv(65536):
+        data += more
+    check(data.endswith(b"data: [DONE]\n\n"), data[-200:])
+    KEYS.unlink()
+    S.p.send_signal(signal.SIGHUP)
+    wait_for(lambda: "action=reload error=" in S.text(), S.text)
+    check(works("new-key"))
+    KEYS.write_text("from-file")
+    S.p.send_signal(signal.SIGHUP)
+    wait_for(lambda: works("from-file"), S.text)
 
 
 @test
@@ -555,8 +590,11 @@ def z_drain():
 
 @test
 def z_queue_full_and_errors_while_starting():
-    s = Server("--max-num-queued-reqs", "0", "--max-num-seqs", "1")
+    s = Server("--max-num-queued-reqs", "0", "--max-num-seqs", "1", files=64)
     try:
+        limits = pathlib.Path(f"/proc/{s.p.pid}/limits").read_text()
+        soft, hard = re.search(r"Max open files +(\S+) +(\S+)", limits).groups()
+        check(soft == hard != "64", limits)
         # More answers than there can ever be places.
         r, data = s.ask("POST", P, text(prompt=["a", "b"], max_tokens=1))
         check(r.status == 400 and b"ask for fewer" in data, data)
@@ -579,7 +617,11 @@ def z_queue_full_and_errors_while_starting():
         s.stop(signal.SIGINT)
 
 
-S = Server("--api-key", "secret", "--served-model-name", "org/tiny,alias")
+tmp = tempfile.TemporaryDirectory()
+KEYS = pathlib.Path(tmp.name, "keys")
+KEYS.write_text("# one\n\nfrom-file\n")
+S = Server("--api-key", "secret", "--served-model-name", "org/tiny,alias",
+           "--api-key", "second", "--api-key-file", str(KEYS))
 try:
     done()
 finally:

@@ -51,6 +51,9 @@ static void table_is_sound(void **s)
             sl_opt_env_name(a, (enum sl_opt_id)i);
             sl_opt_env_name(b, (enum sl_opt_id)k);
             assert_string_not_equal(a, b);
+            /* There is one list. */
+            assert_false(d->type == SL_VAL_TEXTS &&
+                         sl_opt_get((enum sl_opt_id)k)->type == SL_VAL_TEXTS);
         }
         /* A default is a value that the option itself accepts, or a word. */
         if (d->type == SL_VAL_TEXT || d->type == SL_VAL_TEXTS ||

@@ -7,7 +7,9 @@
 
 #include <cmocka.h>
 #include <math.h>
+#include <unistd.h>
 
+#include "base/file.h"
 #include "server/json_in.h"
 #include "server/json_out.h"
 #include "server/keys.h"
@@ -204,18 +206,89 @@ static void numbers(void **state)
     sl_buf_deinit(&b);
 }
 
+/* Whose request one with these header lines is. */
+static uint64_t whose(const struct sl_keys *k, const char *headers)
+{
+    static struct sl_message m;
+    char text[300];
+    uint64_t id;
+
+    snprintf(text, sizeof(text), "GET / HTTP/1.1\r\n%s\r\n", headers);
+    sl_message_init(&m, 0);
+    sl_message_feed(&m, text, strlen(text));
+    assert_int_equal(m.state, SL_MESSAGE_DONE);
+    id = sl_keys_find(k, &m);
+    sl_message_deinit(&m);
+    return id;
+}
+
+static uint64_t key_id(const struct sl_keys *k, const char *key)
+{
+    char line[100];
+    uint64_t id;
+
+    snprintf(line, sizeof(line), "X-Api-Key: %s\r\n", key);
+    id = whose(k, line);
+    assert_int_not_equal(id, 0);
+    return id;
+}
+
 static void keys(void **state)
 {
-    static const char *const key[] = {"one", "two"};
+    static const char *const text[] = {"one,two", "three", ",one"};
+    static const struct {
+        const char *headers, *whose; /* NULL: nobody's */
+    } cases[] = {
+        {"Authorization: Bearer two\r\n", "two"},
+        {"authorization: bEARER  one \t\r\n", "one"},
+        {"X-Api-Key: three\r\n", "three"},
+        {"X-Api-Key: four\r\nHost: h\r\n", "four"},
+        {"Authorization: Bearer six six\r\n", "six six"},
+        {"Authorization: Basic b25l\r\nX-Api-Key: one\r\n", "one"},
+        {"X-Api-Key: one\r\nAuthorization: Bearer one\r\n", "one"},
+        {"Host: h\r\n", NULL},
+        {"Authorization: Bearer five\r\n", NULL},
+        {"Authorization: Bearer # four\r\n", NULL},
+        {"Authorization: Basic one\r\n", NULL},
+        {"Authorization: Bearer \r\n", NULL},
+        {"Authorization: Bearer\r\n", NULL},
+        /* Two that differ, in any order: nobody can say whose it is. */
+        {"Authorization: Bearer five\r\nX-Api-Key: one\r\n", NULL},
+        {"X-Api-Key: one\r\nAuthorization: Bearer five\r\n", NULL},
+        {"Authorization: Bearer one\r\nX-Api-Key: five\r\n", NULL},
+        {"Authorization: Bearer one\r\nX-Api-Key: two\r\n", NULL},
+        {"X-Api-Key: five\r\nX-Api-Key: one\r\n", NULL},
+    };
+    char path[] = "/tmp/sluice-keys-XXXXXX";
+    struct sl_keys_from from = {text, 3, path}, none = {text + 3, 0, NULL};
+    struct sl_keys k = {0};
+    struct sl_err err;
+    uint32_t n;
 
     (void)state;
-    assert_int_equal(sl_keys_find(key, 2, "Bearer two", NULL), 2);
-    assert_int_equal(sl_keys_find(key, 2, "bEARER  one", NULL), 1);
-    assert_int_equal(sl_keys_find(key, 2, NULL, "one"), 1);
-    assert_int_equal(sl_keys_find(key, 2, "Bearer three", NULL), 0);
-    assert_int_equal(sl_keys_find(key, 2, "Basic one", NULL), 0);
-    assert_int_equal(sl_keys_find(key, 2, NULL, NULL), 0);
-    assert_int_equal(sl_keys_find(key, 2, "Bearer ", NULL), 0);
+    close(mkstemp(path));
+    assert_int_equal(sl_file_write(path, "# four\n\n\tfour\r\nsix six", 22, &err),
+                     0);
+    assert_int_equal(sl_keys_load(&k, &none, &err), 0);
+    assert_int_equal(k.n, 0);
+    assert_int_equal(sl_keys_load(&k, &from, &err), 0);
+    assert_int_equal(k.n, 5);
+    for (size_t i = 0; i < SL_COUNTOF(cases); i++)
+        if (whose(&k, cases[i].headers) !=
+            (cases[i].whose ? key_id(&k, cases[i].whose) : 0))
+            fail_msg("case %zu: %s", i, cases[i].headers);
+    /* What cannot be read changes nothing; nor does what would let all in. */
+    n = k.n;
+    unlink(path);
+    assert_int_equal(sl_keys_load(&k, &from, &err), SL_ENOTFOUND);
+    from = (struct sl_keys_from){(const char *const[]){" ,"}, 1, NULL};
+    assert_int_equal(sl_keys_load(&k, &from, &err), SL_EARG);
+    assert_int_equal(sl_file_write(path, "# none\n", 7, &err), 0);
+    from = (struct sl_keys_from){NULL, 0, path};
+    assert_int_equal(sl_keys_load(&k, &from, &err), SL_EARG);
+    assert_int_equal(k.n, n);
+    unlink(path);
+    sl_keys_deinit(&k);
 }
 
 static void clients(void **state)
