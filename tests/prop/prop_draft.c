@@ -139,7 +139,7 @@ static const struct way ways[] = {
     {"controller, oracle, mtp", SL_DRAFT_ALL, 0, SL_DRAFTER_AUTO, &oracle},
     {"greedy ones", SL_DRAFT_GREEDY, 3, SL_DRAFTER_AUTO, NULL},
     {"dflash 2", SL_DRAFT_ALL, 2, SL_DRAFTER_DFLASH, NULL},
-    {"dflash 7", SL_DRAFT_ALL, 7, SL_DRAFTER_DFLASH, NULL},
+    {"dflash 4", SL_DRAFT_ALL, 4, SL_DRAFTER_DFLASH, NULL},
 };
 
 static void verdict(bool ok, const char *model, const struct way *w,
