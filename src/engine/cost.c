@@ -2,11 +2,10 @@
  *
  *     time(rows, context) = step[rows] + context_s * context
  *
- * A measured step moves the estimates of the buckets around it and the rate of
- * context, each by the share that it has in the step: a step that is all rows says nothing
- * about context. They move by a part of the error, small enough that one
- * disturbed step does little, and large enough that a machine that became
- * slower is believed after some tens of steps. The first times of a size count
+ * A measured step moves the estimates of the buckets around it, and the rate of
+ * context slower, each by the share that it has in the step. They move by a part
+ * of the error, small enough that one disturbed step does little, and large
+ * enough that a machine that became slower is believed after some tens of steps. The first times of a size count
  * for more: they correct a figure that was measured in a hurry.
  */
 #include "engine/pace.h"
@@ -14,8 +13,11 @@
 #define GAIN 0.1 /* part of the error; chosen, not measured */
 #define FIRST 16 /* times of a size that correct what was measured at the start,
                     and say nothing about the machine. Chosen. */
+#define FRESH 64 /* times of any size after which one may be wrong. Chosen. */
 #define OUTLIER 2  /* a step that took so many times as long tells no more */
-#define MIN_PART 0.02 /* so that a rate near zero can grow again */
+#define FIRST_CONTEXT 3   /* the first rate of context is the least of so many */
+#define MANY_CONTEXT 200  /* and the next so many a plain mean; */
+#define MOST_WEIGHT 2     /* of one against the mean. All chosen. */
 #define DEEP 256 /* tokens a row looks back at before context can be told from
                     noise */
 
@@ -68,15 +70,16 @@ static double now_s(const struct sl_cost *c, int i)
     return c->step_s[i] * level_of(c) / then;
 }
 
-/* The estimate of a known bucket. It is never more than proportional to the one
- * before, as the rows could be run in parts: so that a size that was disturbed
- * when it was measured is tried again. */
+/* The estimate of a known bucket. What was not seen lately is never more than
+ * proportional to the one before, as the rows could be run in parts: so a size
+ * that was disturbed when it was measured is tried again. What was seen lately
+ * stands for itself: the one before may be the one that is wrong. */
 static double known_s(const struct sl_cost *c, int i)
 {
     int before = known_below(c, i);
     double s = now_s(c, i), most;
 
-    if (before < 0)
+    if (before < 0 || (c->at[i] > 0 && c->n_learn - c->at[i] <= FRESH))
         return s;
     most = now_s(c, before) * rows_of((uint32_t)i) / rows_of((uint32_t)before);
     return s < most ? s : most;
@@ -114,6 +117,30 @@ static double rows_s(const struct sl_cost *c, uint32_t n_row)
     return (1 - p.share) * known_s(c, p.lo) + p.share * known_s(c, p.hi);
 }
 
+/* A step whose rows look back at `deep` tokens each took `off` seconds a row more
+ * than was said, of which `part` was context. In the steps of one text rows and
+ * their context grow hardly apart, so what one is said to take the other is not:
+ * the rate moves slowly where it is a small part, or it would wander, and what is
+ * said of all sizes that are not run with it. Deep rows tell more than others
+ * (least mean squares). */
+static void learn_context(struct sl_cost *c, double deep, double off,
+                          double part)
+{
+    double gain = 1.0 / (c->n_deep + 1), rate = c->context_s + off / deep;
+    bool first = c->n_deep < FIRST_CONTEXT;
+    double weight;
+
+    c->n_deep += c->n_deep < MANY_CONTEXT;
+    c->deep_sq += gain * (deep * deep - c->deep_sq);
+    if (first && c->n_deep > 1 && rate > c->context_s)
+        return;
+    weight = deep * deep / c->deep_sq;
+    gain = gain > GAIN * part * part ? gain : GAIN * part * part;
+    gain *= weight < MOST_WEIGHT ? weight : MOST_WEIGHT;
+    c->context_s += (first ? 1 : gain) * (rate - c->context_s);
+    c->context_s = c->context_s > 0 ? c->context_s : 0;
+}
+
 /* The first estimate of bucket i: a step of its n_row rows took s. */
 static double first_s(const struct sl_cost *c, int i, uint32_t n_row, double s)
 {
@@ -142,13 +169,14 @@ static double error_of(double s, double want)
     return ratio < 1.0 / OUTLIER ? 1.0 / OUTLIER - 1 : ratio - 1;
 }
 
-/* A bucket was seen, and moved by part e. */
+/* A bucket was seen, and what was said of it moves by part e. */
 static void move(struct sl_cost *c, int i, double e)
 {
     double level = level_of(c);
 
-    c->step_s[i] = now_s(c, i) * (1 + e);
+    c->step_s[i] = known_s(c, i) * (1 + e);
     c->level[i] = level;
+    c->at[i] = c->n_learn;
     c->n_seen[i] += c->n_seen[i] < FIRST;
     if (!c->pace)
         return;
@@ -157,16 +185,15 @@ static void move(struct sl_cost *c, int i, double e)
     sl_pace_saw(c->pace, c, (uint32_t)i);
 }
 
-/* A step of n_row rows took s instead of what was predicted: each of the two
- * buckets moves as much as it has a share in it. */
-static void correct(struct sl_cost *c, uint32_t n_row, double s, double weight)
+/* A step of n_row rows took part e more than was said: each of the two buckets
+ * moves as much as it has a share in it. */
+static void correct(struct sl_cost *c, uint32_t n_row, double e)
 {
     struct span p = span_of(c, n_row);
     double lo = 1 - p.share, norm = lo * lo + p.share * p.share;
     double gain = 1.0 / (c->n_seen[p.lo] + 2);
-    double e = error_of(s, rows_s(c, n_row)) * weight / norm;
 
-    e *= gain > GAIN ? gain : GAIN;
+    e *= (gain > GAIN ? gain : GAIN) / norm;
     move(c, p.lo, e * lo);
     if (p.hi >= 0 && p.share > 0)
         move(c, p.hi, e * p.share);
@@ -176,26 +203,34 @@ void sl_cost_learn(struct sl_cost *c, uint32_t n_row, uint64_t n_context,
                    double s)
 {
     int i = (int)bucket(n_row);
-    double context = c->context_s * (double)n_context, rate, part;
+    double context = c->context_s * (double)n_context, total, e;
 
     if (n_row == 0 || s <= 0)
         return;
+    c->n_learn++;
     if (c->step_s[i] <= 0) {
         c->step_s[i] = first_s(c, i, n_row, s > context ? s - context : s);
         c->level[i] = level_of(c);
         move(c, i, 0);
         return;
     }
-    part = context / (context + rows_s(c, n_row));
+    total = context + rows_s(c, n_row);
+    e = error_of(s, total);
     if (s > context)
-        correct(c, n_row, s - context, 1 - part);
-    if (n_context / n_row < DEEP)
-        return;
-    rate = (s - rows_s(c, n_row)) / (double)n_context;
-    rate = rate > 0 ? rate : 0;
-    part = part > MIN_PART ? part : MIN_PART;
-    c->context_s += c->context_s > 0 ? GAIN * part * (rate - c->context_s)
-                                     : rate;
+        correct(c, n_row, e);
+    if (n_context / n_row >= DEEP)
+        learn_context(c, (double)n_context / n_row,
+                      (c->n_deep < FIRST_CONTEXT ? s - total : e * total) /
+                          n_row,
+                      context / total);
+}
+
+double sl_cost_calm(const struct sl_cost *c, uint32_t n_row, uint64_t n_context,
+                    double s)
+{
+    double most = OUTLIER * sl_cost_predict(c, n_row, n_context);
+
+    return most > 0 && s > most ? most : s;
 }
 
 uint32_t sl_cost_rows(const struct sl_cost *c, double limit_s, uint64_t depth,

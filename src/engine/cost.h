@@ -24,9 +24,13 @@ struct sl_cost {
     double step_s[SL_COST_BUCKETS]; /* without context; 0: unknown */
     double first_s[SL_COST_BUCKETS]; /* as it was proven, at level 1; 0: not yet */
     uint32_t n_seen[SL_COST_BUCKETS];
+    uint64_t at[SL_COST_BUCKETS]; /* of n_learn, when it was seen last */
+    uint64_t n_learn;
     double level[SL_COST_BUCKETS]; /* of the pace, when it was seen last */
     struct sl_pace *pace;         /* borrowed; NULL: no other tables */
     double context_s; /* per row and token that it looks back at; 0: unknown */
+    uint32_t n_deep;  /* times that say something about it, and the mean square */
+    double deep_sq;   /* of what their rows look back at */
 };
 
 /* What a step of n_row rows that look back at n_context tokens in all (summed
@@ -37,6 +41,11 @@ double sl_cost_predict(const struct sl_cost *c, uint32_t n_row,
 /* Such a step took s seconds. */
 void sl_cost_learn(struct sl_cost *c, uint32_t n_row, uint64_t n_context,
                    double s);
+
+/* What such a step counts for where means are compared with what the table says:
+ * s, or less when it was disturbed. */
+double sl_cost_calm(const struct sl_cost *c, uint32_t n_row, uint64_t n_context,
+                    double s);
 
 /* The most rows, at least 1 and at most max_row, that fit into `limit_s` when
  * each looks back at `depth` tokens; max_row when nothing was measured yet. */

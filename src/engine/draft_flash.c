@@ -72,11 +72,14 @@ static void drain(struct sl_gen *g, uint32_t end)
                               .n_row = t->n,
                               .taps = t->row};
 
+    double took;
+
     if (t->n == 0)
         return;
     sl_flash_see(g->e->flash, g->e->model, &r);
-    sl_speculate_shown(&g->e->spec, SL_BY_FLASH, t->n,
-                       sl_clock_s(t0, sl_clock_ns()));
+    took = sl_clock_s(t0, sl_clock_ns());
+    sl_speculate_shown(&g->e->spec, SL_BY_FLASH, t->n, took);
+    g->e->pass_s += took;
     t->n = 0;
 }
 
@@ -118,6 +121,7 @@ static void see(struct sl_engine *e)
                               .pos = e->draft_pos,
                               .taps = e->flash_in};
     uint32_t n_seq = 0;
+    uint64_t t0;
 
     for (uint32_t i = 0; i < e->n_run; i++) {
         struct sl_gen *g = e->run[i];
@@ -138,7 +142,9 @@ static void see(struct sl_engine *e)
         r.n_row += p->n_kept;
     }
     r.n_seq = n_seq;
+    t0 = sl_clock_ns();
     sl_flash_see(e->flash, e->model, &r);
+    e->pass_s += sl_clock_s(t0, sl_clock_ns());
 }
 
 /* Block i is for g: as much of it as is worth verifying, and as there is room
@@ -164,6 +170,7 @@ static void propose(struct sl_engine *e)
                                 .sure = e->flash_sure,
                                 .draft = e->flash_draft};
     uint64_t t0 = sl_clock_ns();
+    double took;
 
     for (uint32_t i = 0; i < e->n_run; i++) {
         struct sl_gen *g = e->run[i];
@@ -180,8 +187,9 @@ static void propose(struct sl_engine *e)
     if (b.n_seq == 0)
         return;
     sl_flash_draft(e->flash, e->model, &b);
-    sl_cost_learn(&e->spec.pass[SL_BY_FLASH], b.n_seq, 0,
-                  sl_clock_s(t0, sl_clock_ns()));
+    took = sl_clock_s(t0, sl_clock_ns());
+    e->pass_s += took;
+    sl_cost_learn(&e->spec.pass[SL_BY_FLASH], b.n_seq, 0, took);
     for (uint32_t i = 0; i < e->n_run; i++) {
         struct sl_gen *g = e->run[i];
 

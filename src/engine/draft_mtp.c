@@ -56,12 +56,14 @@ static void drain(struct sl_gen *g, uint32_t end)
                             .n_row = r->n,
                             .tok = g->tok + pos + 1,
                             .hidden = r->row};
+    double took;
 
     if (r->n == 0)
         return;
     sl_mtp_forward(g->e->model, &s);
-    sl_speculate_shown(&g->e->spec, SL_BY_MTP, r->n,
-                       sl_clock_s(t0, sl_clock_ns()));
+    took = sl_clock_s(t0, sl_clock_ns());
+    sl_speculate_shown(&g->e->spec, SL_BY_MTP, r->n, took);
+    g->e->pass_s += took;
     r->n = 0;
 }
 
@@ -194,12 +196,14 @@ static void run(struct sl_engine *e)
     for (uint32_t k = 0; s.n_row > 0; k++) {
         uint64_t t0 = sl_clock_ns();
         uint32_t n_seq = s.n_logit, n_row = s.n_row;
+        double took;
 
         sl_mtp_forward(e->model, &s);
+        took = sl_clock_s(t0, sl_clock_ns());
+        e->pass_s += took;
         /* A pass over a prompt says nothing about drafting. */
         if (n_seq > 0 && n_row <= n_seq * (SL_MAX_DRAFT + 1))
-            sl_cost_learn(&e->spec.pass[SL_BY_MTP], n_seq, 0,
-                          sl_clock_s(t0, sl_clock_ns()));
+            sl_cost_learn(&e->spec.pass[SL_BY_MTP], n_seq, 0, took);
         propose(e, &s, k);
     }
 }

@@ -113,6 +113,7 @@ struct sl_engine {
     struct sl_oracle *oracle;
     double draft_s, round_s; /* the drafters behind the newest step; and a step
                                 with the drafters before it */
+    double pass_s; /* of draft_s, the passes of drafters that are networks */
     struct sl_bid *bid; /* [max_num_seqs] */
     struct sl_seq **step_seq; /* [max_num_seqs], the step being built */
     uint32_t *step_rows;      /* [max_num_seqs] */

@@ -25,9 +25,9 @@
  *
  * Drafting is off where it gains less than MIN_GAIN, which is about the error
  * of the tables: so it loses nothing. What is off is tried again now and then
- * by a round of one draft, a probe. How often is a matter of time, not of
+ * by a round of a few drafts, a probe. How often is a matter of time, not of
  * rounds: a probe is paid from a credit that grows by PROBE_SHARE of all time,
- * and is charged with all that drafters did while nobody drafted for gain, which
+ * and is charged with all passes of drafters while nobody drafted for gain, which
  * includes the rows that they had not seen. So being off costs that share and no
  * more, with one user or with many, whatever a probe costs. A probe that was
  * right earns the token it gave, and the next one comes soon. There is none where
@@ -50,7 +50,9 @@
 #define GAIN_SHOWN 0.1  /* of the time that a missed row takes. Chosen. */
 #define PRIOR 4         /* rounds that what was seen of others counts for */
 #define PROVEN 16       /* drafts that were judged: then they may be believed, and
-                           until then they are paid from the credit. Chosen. */
+                           until then they are paid from the credit; but for */
+#define FEW 4           /* when they would pay even with */
+#define DOUBT 2         /* more that were wrong. All chosen, simulated. */
 #define FADE 0.97       /* from one depth to the next, unseen. Chosen. */
 #define LEAN 16         /* tries after which a depth stands for itself. Chosen. */
 #define AGE 64          /* rounds. Chosen. */
@@ -234,30 +236,67 @@ static bool could_pay(struct batch *b)
     return any;
 }
 
-/* What a round of one draft takes longer than one without. */
-static double try_s(const struct batch *b, enum sl_by by)
+/* What a round takes longer in which one sequence drafts k deep. */
+static double try_s(const struct batch *b, enum sl_by by, uint32_t k)
 {
-    return step_s(b, 1) - step_s(b, 0) + sl_speculate_passes_s(b->s, by, 1, 1);
+    return step_s(b, k) - step_s(b, 0) +
+           sl_speculate_passes_s(b->s, by, k, 1);
 }
 
-static bool is_proven(const struct sl_speculate *s, enum sl_odds_of of)
+/* How deep a try should be, of at most `most` drafts: where least is lost or most
+ * won if the odds are as hoped for, as some numbers of rows take hardly longer
+ * than fewer. 0: the credit is not enough for any. */
+static uint32_t try_depth(const struct batch *b, const struct sl_bid *bid,
+                          enum sl_by by, uint32_t most)
 {
-    return s->odds[of].n_seen[0] >= PROVEN;
+    const struct sl_odds *o = &bid->guess->odds[bid->odds[by]];
+    double best = 0, tokens = 0, chain = 1, c = 1;
+    uint32_t depth = 0;
+
+    most = (uint32_t)sl_min(sl_min(most, bid->most[by]), COULD_DEPTH);
+    for (uint32_t k = 1; k <= most; k++) {
+        double cost = try_s(b, by, k), gain;
+
+        c = chance_at(o, k - 1, c);
+        tokens += chain *= c;
+        gain = tokens * b->s->token_s - cost;
+        if (cost > b->s->credit_s || (depth > 0 && gain <= best))
+            continue;
+        best = gain;
+        depth = k;
+    }
+    return depth;
 }
 
-/* Pay for a round of one draft of a sequence from the credit, if there is enough;
- * the pass is charged as it comes. */
-static bool pay(const struct batch *b, struct sl_bid *bid, enum sl_by by)
+/* May it be drafted for gain, or was too little seen of it? */
+static bool is_proven(struct batch *b, enum sl_by by, enum sl_odds_of of)
+{
+    struct sl_odds low = b->s->odds[of];
+    double n = low.n_seen[0];
+
+    if (n >= PROVEN)
+        return true;
+    if (n < FEW)
+        return false;
+    low.right[0] *= n / (n + DOUBT);
+    return best_rate(b, by, &low, COULD_DEPTH, 0) > b->least;
+}
+
+/* Pay for a round of at most `most` drafts of a sequence from the credit, if there
+ * is enough; the passes are charged as they come. */
+static bool pay(const struct batch *b, struct sl_bid *bid, enum sl_by by,
+                uint32_t most)
 {
     struct sl_speculate *s = b->s;
+    uint32_t k = try_depth(b, bid, by, most);
 
-    if (s->credit_s < try_s(b, by))
+    if (k == 0)
         return false;
     s->last_probe[by] = s->n_plan;
-    s->credit_s -= step_s(b, 1) - step_s(b, 0);
+    s->credit_s -= step_s(b, k) - step_s(b, 0);
     bid->guess->probing = true;
     bid->by = by;
-    bid->depth = 1;
+    bid->depth = k;
     return true;
 }
 
@@ -270,7 +309,9 @@ static void choose(struct batch *b, struct sl_bid *bid)
         const struct sl_odds *o = &bid->guess->odds[bid->odds[by]];
         double rate;
 
-        if (!is_proven(b->s, bid->odds[by]) && b->s->credit_s < try_s(b, by))
+        if (bid->most[by] == 0 ||
+            (!is_proven(b, by, bid->odds[by]) &&
+             try_depth(b, bid, by, COULD_DEPTH) == 0))
             continue;
         rate = best_rate(b, by, o, bid->most[by], missed_s(b, bid, by));
         if (by == bid->guess->by)
@@ -374,18 +415,18 @@ static void deal(struct sl_bid *bid, uint32_t n, uint32_t total)
         deepen(&bid[likeliest(bid, n)]);
 }
 
-/* What is not proven is a try of one draft, or nothing. Returns how many drafts
- * are left of those that are believed. */
-static uint32_t pay_unproven(const struct batch *b, struct sl_bid *bid)
+/* What is not proven is a try, or nothing. Returns how many drafts are left of
+ * those that are believed. */
+static uint32_t pay_unproven(struct batch *b, struct sl_bid *bid)
 {
     uint32_t total = 0;
 
     for (uint32_t i = 0; i < b->n; i++) {
         if (bid[i].depth == 0)
             continue;
-        if (is_proven(b->s, bid[i].odds[bid[i].by])) {
+        if (is_proven(b, bid[i].by, bid[i].odds[bid[i].by])) {
             total += bid[i].depth;
-        } else if (!pay(b, &bid[i], bid[i].by)) {
+        } else if (!pay(b, &bid[i], bid[i].by, bid[i].depth)) {
             bid[i].by = SL_BY_NONE;
             bid[i].depth = 0;
         }
@@ -395,7 +436,7 @@ static uint32_t pay_unproven(const struct batch *b, struct sl_bid *bid)
 
 /* Let one sequence that does not draft try the drafter that was not tried for
  * the longest, when there is credit for it. */
-static void probe(const struct batch *b, struct sl_bid *bid)
+static void probe(const struct batch *b, struct sl_bid *bid, uint32_t most)
 {
     struct sl_speculate *s = b->s;
     uint32_t at = s->next_probe % b->n;
@@ -409,7 +450,7 @@ static void probe(const struct batch *b, struct sl_bid *bid)
         if (s->could[by] && bid[at].most[by] > 0 &&
             (who == SL_BY_NONE || s->last_probe[by] < s->last_probe[who]))
             who = by;
-    if (who == SL_BY_NONE || pay(b, &bid[at], who))
+    if (who == SL_BY_NONE || pay(b, &bid[at], who, most))
         s->next_probe++;
 }
 
@@ -515,7 +556,7 @@ void sl_speculate_plan(struct sl_speculate *s, const struct sl_crowd *crowd,
         deal(bid, n, total);
         total = pay_unproven(&b, bid);
         if (total < max_draft)
-            probe(&b, bid);
+            probe(&b, bid, max_draft - total);
     }
     s->pays = sl_speculate_is_told(s) || total > 0;
     if (n == 1 && bid->depth == 0) {
@@ -632,13 +673,13 @@ uint32_t sl_speculate_cut(const struct sl_speculate *s,
     return cut;
 }
 
-void sl_speculate_earn(struct sl_speculate *s, double step_s, double draft_s)
+void sl_speculate_earn(struct sl_speculate *s, double step_s, double pass_s)
 {
     double most = MOST_CREDIT * step_s;
 
     s->credit_s += PROBE_SHARE * step_s;
     if (!s->pays)
-        s->credit_s -= draft_s;
+        s->credit_s -= pass_s;
     s->credit_s = s->credit_s < most ? s->credit_s : most;
 }
 

@@ -147,8 +147,10 @@ uint32_t sl_speculate_cut(const struct sl_speculate *s,
 void sl_speculate_sure(struct sl_speculate *s, const float *sure,
                        uint32_t n_draft, uint32_t n_accept);
 
-/* A step took so long, of whatever rows; and what drafters did behind it. */
-void sl_speculate_earn(struct sl_speculate *s, double step_s, double draft_s);
+/* A step took so long, of whatever rows; and the passes of drafters behind it: not
+ * what is done in every round, drafts or not, which saving on tries would not
+ * save. */
+void sl_speculate_earn(struct sl_speculate *s, double step_s, double pass_s);
 
 /* A round of the whole batch without prompt rows gave n_tok tokens in spent_s;
  * plain_s is what one token takes without drafts. */

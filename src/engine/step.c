@@ -509,10 +509,13 @@ static void settle(struct sl_engine *e)
 
 /* Tell the controller what this round took, when it held no prompts: with the
  * drafts of the step it verified, and those made for the next, which are about
- * as many. */
+ * as many. A step that was disturbed says nothing about drafts: the table that it
+ * is held against leaves it out, too. */
 static void guard(struct sl_engine *e, const struct sl_step *s,
-                  uint64_t context, double spent_s)
+                  uint64_t context, double step_s, double draft_s)
 {
+    double spent_s =
+        sl_cost_calm(&e->verify, s->n_row, context, step_s) + draft_s;
     uint32_t n_seq = 0, n_tok = 0;
 
     for (uint32_t i = 0; i < e->n_run; i++) {
@@ -525,7 +528,7 @@ static void guard(struct sl_engine *e, const struct sl_step *s,
     }
     if (n_tok > 0)
         sl_spec_log_round(&e->spec_log, &e->spec, n_tok, s->n_row - n_seq,
-                          spent_s);
+                          step_s + draft_s);
     if (n_seq > 0 && n_tok > 0)
         sl_speculate_guard(&e->spec, s->n_row - n_seq, n_tok, spent_s,
                            sl_cost_predict(&e->verify, n_seq,
@@ -550,12 +553,13 @@ static void draft(struct sl_engine *e, const struct sl_step *s,
     uint64_t t0 = sl_clock_ns();
     double draft_s;
 
+    e->pass_s = 0;
     sl_engine_draft(e);
     draft_s = sl_clock_s(t0, sl_clock_ns());
     e->draft_s = draft_s;
     e->now.draft_s += draft_s;
-    sl_speculate_earn(&e->spec, step_s, draft_s);
-    guard(e, s, context, step_s + draft_s);
+    sl_speculate_earn(&e->spec, step_s, e->pass_s);
+    guard(e, s, context, step_s, draft_s);
 }
 
 void sl_engine_step(struct sl_engine *e)

@@ -90,6 +90,51 @@ static void test_first_figures(void **state)
     assert_true(is_within(sl_cost_predict(&w.step, 1, 0), 1, 0.001));
 }
 
+/* What is seen is believed, also where it is more than proportional to fewer
+ * rows; what was seen long ago is not, so that it is tried again. */
+static void test_seen_lately(void **state)
+{
+    struct sl_cost c = {.n_learn = 0};
+
+    (void)state;
+    sl_cost_learn(&c, 1, 0, 1);
+    sl_cost_learn(&c, 2, 0, 1.2);
+    for (int i = 0; i < 300; i++)
+        sl_cost_learn(&c, 4, 0, 4);
+    assert_true(is_within(sl_cost_predict(&c, 4, 0), 4, 0.05));
+    for (int i = 0; i < 100; i++)
+        sl_cost_learn(&c, 1, 0, 1);
+    assert_true(is_within(sl_cost_predict(&c, 4, 0), 2.4, 0.01));
+    for (int i = 0; i < 30; i++)
+        sl_cost_learn(&c, 4, 0, 2);
+    assert_true(is_within(sl_cost_predict(&c, 4, 0), 2, 0.05));
+}
+
+/* Steps of one size behind a long text, some of which are disturbed: what they
+ * took is not put down to context, which all other sizes have, too. */
+static void test_context_stays(void **state)
+{
+    struct sl_cost c = {.n_learn = 0};
+    uint64_t seed = 5;
+
+    (void)state;
+    for (uint32_t n = 1; n <= 8; n++)
+        for (int i = 0; i < 16; i++)
+            sl_cost_learn(&c, n, 0, 0.8 + 0.2 * n);
+    for (uint32_t i = 0; i < 4000; i++) {
+        uint64_t r = rig_random(&seed);
+        double s = 1.4 + 3 * 450 * 1e-4;
+
+        s *= r % 32 == 0 ? 20 : 0.8 + 0.4 * (double)(r >> 11) * 0x1p-53;
+        sl_cost_learn(&c, 3, 3 * 450, s);
+    }
+    assert_true(is_within(sl_cost_predict(&c, 3, 3 * 450), 1.6, 0.15));
+    assert_true(is_within(sl_cost_predict(&c, 1, 450), 1.045, 0.05));
+    /* Nor does a disturbed one say that a round was lost. */
+    assert_true(sl_cost_calm(&c, 3, 3 * 450, 1.5) == 1.5);
+    assert_true(is_within(sl_cost_calm(&c, 3, 3 * 450, 100), 3.2, 0.15));
+}
+
 /* A machine: a step of n rows takes fixed + row * n, a pass of the draft head
  * pass_s. A text: each draft is right with chance p. */
 struct sim {
@@ -239,6 +284,42 @@ static void test_short_answers_lose_nothing(void **state)
             if (got < 0.98)
                 fail_msg("%u tokens, %g right: %.4f of plain", n[k], m.p, got);
         }
+}
+
+/* Where drafts are right, the first answer already gains: a few tries that were
+ * all right are enough, at the depth that pays, also when the first row more is
+ * the dearest. */
+static void test_good_drafts_are_found_soon(void **state)
+{
+    static const double step[] = {0, 1, 1.6, 1.15, 1.5, 1.9, 2.1, 2.3, 2.5};
+    struct sim m = {.fixed = 1, .pass = 0.17, .p = 0.95, .n_seq = 1};
+    double plain = 0;
+
+    (void)state;
+    sim_init(&m);
+    m.step = (struct sl_cost){.n_learn = 0};
+    for (uint32_t n = 1; n < SL_COUNTOF(step); n++)
+        sl_cost_learn(&m.step, n, 0, step[n]);
+    m.random = 7;
+    while (m.n_tok < 128) {
+        struct sl_bid bid = {.guess = &m.guess[0]};
+        uint32_t right = 0;
+        double s;
+
+        bid.most[SL_BY_MTP] = 7;
+        bid.odds[SL_BY_MTP] = SL_ODDS_MTP;
+        plan(&m, &bid, 1, 32);
+        while (right < bid.depth && is_right(&m))
+            right++;
+        sl_speculate_learn(&m.s, &m.guess[0], SL_ODDS_MTP, bid.depth, right);
+        s = step[1 + bid.depth];
+        sl_speculate_earn(&m.s, s, m.pass * bid.depth);
+        m.time += s + m.pass * bid.depth;
+        m.n_tok += 1 + right;
+        plain += 1 + right;
+    }
+    if (plain / m.time < 1.25)
+        fail_msg("%.3f of plain", plain / m.time);
 }
 
 /* With many users, and passes that cost much because the drafter has to be shown
@@ -741,9 +822,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sizes_stand_for_themselves),
         cmocka_unit_test(test_first_figures),
+        cmocka_unit_test(test_seen_lately),
+        cmocka_unit_test(test_context_stays),
         cmocka_unit_test(test_near_the_best),
         cmocka_unit_test(test_hard_text_costs_little),
         cmocka_unit_test(test_short_answers_lose_nothing),
+        cmocka_unit_test(test_good_drafts_are_found_soon),
         cmocka_unit_test(test_probes_have_a_budget),
         cmocka_unit_test(test_never_loses),
         cmocka_unit_test(test_full_house),
