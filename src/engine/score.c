@@ -45,7 +45,6 @@ static int score_row(struct sl_engine *e, struct sl_gen *g, uint32_t pos,
 static void score_part(struct sl_engine *e, struct sl_gen *g, struct sl_part *p,
                        uint32_t n)
 {
-    g->score[0] = (struct sl_logprob){.id = g->tok[0]};
     for (uint32_t i = 0, some; i < n; i += some) {
         const float *logits;
 

@@ -413,6 +413,8 @@ static int set_scores(struct sl_gen *g, const struct sl_gen_opts *o,
     if (!rc)
         rc = sl_mem_alloc(&g->score_top, (size_t)g->n_prompt * g->n_score_top,
                           sizeof(*g->score_top), what, err);
+    if (!rc)
+        g->score[0].id = g->tok[0]; /* all that there is of the first one */
     return rc;
 }
 

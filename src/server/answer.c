@@ -220,16 +220,21 @@ static uint32_t n_chars(const char *s, size_t n)
 static void text_logprob(struct sl_choice *c, const struct sl_logprob *l,
                          const struct sl_logprob *top, uint32_t n_top)
 {
-    size_t n;
-    const char *s = sl_token(&n, c->t->s->engine, l->id);
-
     for (int k = 0; k < SL_N_LP; k++)
         comma(&c->lp[k]);
     put_token(&c->lp[0], c->t, l->id);
     sl_json_put_float(&c->lp[1], l->logprob);
     put_alternatives(&c->lp[2], c->t, l, top, n_top);
     sl_buf_fmt(&c->lp[3], "%u", c->n_text_off);
-    c->n_text_off += s ? n_chars(s, n) : 0;
+}
+
+/* Characters of a token of the prompt, which is shown as it is. */
+static uint32_t n_chars_of(const struct sl_choice *c, int32_t id)
+{
+    size_t n;
+    const char *s = sl_token(&n, c->t->s->engine, id);
+
+    return s ? n_chars(s, n) : 0;
 }
 
 /* What the prompt said of its own tokens, or false. */
@@ -243,7 +248,6 @@ static bool get_scores(const struct sl_choice *c, struct sl_prompt_logprobs *out
 static void note_prompt(struct sl_choice *c)
 {
     struct sl_prompt_logprobs l;
-    size_t n;
 
     if (!c->t->q.echo.v || !c->t->q.logprobs.has || !get_scores(c, &l))
         return;
@@ -251,12 +255,12 @@ static void note_prompt(struct sl_choice *c)
     sl_buf_str(&c->lp[1], "null");
     sl_buf_str(&c->lp[2], "null");
     sl_buf_str(&c->lp[3], "0");
-    c->n_text_off = 0;
-    if (sl_token(&n, c->t->s->engine, l.at[0].id))
-        c->n_text_off = n_chars(sl_token(&n, c->t->s->engine, l.at[0].id), n);
-    for (uint32_t i = 1; i < l.n; i++)
+    c->n_text_off = n_chars_of(c, l.at[0].id);
+    for (uint32_t i = 1; i < l.n; i++) {
         text_logprob(c, &l.at[i], l.top + (size_t)i * l.n_top,
                      (uint32_t)sl_min(l.n_top, (size_t)c->t->q.logprobs.v));
+        c->n_text_off += n_chars_of(c, l.at[i].id);
+    }
 }
 
 /* "id":{"logprob":-1.0,"rank":1,"decoded_token":"a"} */
@@ -349,6 +353,19 @@ static void put_note(struct sl_choice *c, const struct note *n)
     sl_buf_fmt(&c->ids, "%d", n->own.id);
 }
 
+/* What follows is behind the text of n, which may be none: that of a special
+ * token is not shown, and a stop text was cut. */
+static void pass_text(struct sl_choice *c, const struct note *n)
+{
+    struct sl_notes *x = &c->notes;
+    size_t at = (size_t)(x->text.len - (x->n_said - x->n_told));
+    size_t len = (size_t)(sl_min(n->said, x->n_said) - x->n_told);
+
+    if (len > 0)
+        c->n_text_off += n_chars(x->text.p + at, len);
+    x->n_told += len;
+}
+
 /* The text of one more token has come. */
 static void ready_note(struct sl_choice *c, bool hidden)
 {
@@ -363,10 +380,13 @@ static void tell_notes(struct sl_choice *c, uint64_t to)
 {
     struct sl_notes *x = &c->notes;
 
-    for (; x->i < x->n_ready && note_at(x, x->i)->said <= to; x->i++)
+    for (; x->i < x->n_ready && note_at(x, x->i)->said <= to; x->i++) {
         if (!note_at(x, x->i)->hidden)
             put_note(c, note_at(x, x->i));
-    c->t->failed |= x->buf.failed != 0;
+        if (!is_chat(c->t))
+            pass_text(c, note_at(x, x->i));
+    }
+    c->t->failed |= x->buf.failed || x->text.failed;
     if (x->i < x->n || x->n == 0)
         return;
     x->i = x->n_ready = x->n = 0;
@@ -722,6 +742,20 @@ static void chat_piece(struct sl_choice *c, const struct sl_piece *p)
     }
 }
 
+/* The text of a piece, behind what waits for the rest of its token. */
+static void keep_text(struct sl_notes *x, const struct sl_piece *p)
+{
+    size_t n = (size_t)(x->n_said - x->n_told);
+
+    if (x->size == 0)
+        return;
+    if (n > 0)
+        memmove(x->text.p, x->text.p + x->text.len - n, n);
+    x->text.len = n;
+    sl_buf_add(&x->text, p->text, p->n_text);
+    x->n_said += p->n_text;
+}
+
 static void text_piece(struct sl_choice *c, const struct sl_piece *p)
 {
     struct sl_notes *x = &c->notes;
@@ -730,7 +764,7 @@ static void text_piece(struct sl_choice *c, const struct sl_piece *p)
         note_prompt(c);
     queue_notes(c, p);
     x->n_ready = x->n;
-    x->n_said += p->n_text;
+    keep_text(x, p);
     tell_notes(c, p->finish == SL_FINISH_NONE ? x->n_said : UINT64_MAX);
     c->n_out += (uint32_t)p->n_ids;
     if (p->finish != SL_FINISH_NONE)

@@ -545,6 +545,7 @@ static int make_choices(struct sl_task *t)
         sl_buf_init(&c->ids, SIZE_MAX / 4);
         sl_buf_init(&c->stop_reason, SIZE_MAX / 4);
         sl_buf_init(&c->notes.buf, SIZE_MAX / 4);
+        sl_buf_init(&c->notes.text, SIZE_MAX / 4);
         for (int k = 0; k < SL_N_LP; k++)
             sl_buf_init(&c->lp[k], SIZE_MAX / 4);
     }

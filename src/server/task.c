@@ -25,6 +25,7 @@ static void free_choice(struct sl_choice *c)
     sl_parse_close(&c->parse);
     sl_align_deinit(&c->align);
     sl_buf_deinit(&c->notes.buf);
+    sl_buf_deinit(&c->notes.text);
     sl_buf_deinit(&c->stop_reason);
     sl_buf_deinit(&c->text);
     sl_buf_deinit(&c->reasoning);

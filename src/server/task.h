@@ -59,7 +59,10 @@ struct sl_notes {
     struct sl_buf buf;
     size_t size;          /* of a record; 0: nobody asks for any */
     size_t i, n_ready, n; /* the oldest; those whose text came; all */
-    uint64_t n_said;      /* bytes of text that were said, of a completion */
+    /* Of a completion: its text behind that of the tokens that were told, and
+     * the bytes of all of it and of theirs. */
+    struct sl_buf text;
+    uint64_t n_said, n_told;
 };
 
 struct sl_choice {

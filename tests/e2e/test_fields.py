@@ -453,6 +453,31 @@ def special_tokens_shown():
 
 
 @test
+def offsets_of_tokens():
+    """text_offset is where in the text a token begins: special tokens are not
+    in it, half characters are, and a prompt may be of one token."""
+    ids = S.post("/tokenize", {"prompt": "<|im_end|>a \u00e9"})["tokens"]
+    half = [0x80 + 50, 0x80 + 60]
+    for kw in (dict(allowed_token_ids=ids), dict(allowed_token_ids=half + ids),
+               dict(allowed_token_ids=ids, stop=["aaa", "a \u00e9a"])):
+        body = text(prompt=ids[1:2], max_tokens=30, ignore_eos=True, echo=True,
+                    temperature=2, logprobs=0, **kw)
+        r = S.post(P, body)["choices"][0]
+        lp, t = r["logprobs"], r["text"]
+        check(lp["tokens"][0] == t[0] == "a" and lp["text_offset"][0] == 0, r)
+        ends = lp["text_offset"][1:] + [len(t)]
+        for token, at, end in zip(lp["tokens"], lp["text_offset"], ends):
+            check(token == "<|im_end|>" and at == end or
+                  "\ufffd" in token + t[at:end] or
+                  token.startswith(t[at:end]), (token, at, end, r))
+        got = {k: [] for k in lp}
+        for e in S.stream(P, body):
+            for k, v in e["choices"][0]["logprobs"].items():
+                got[k] += v
+        check(got == lp, (got, lp))
+
+
+@test
 def stop_texts():
     kw = dict(max_tokens=40, ignore_eos=True, temperature=0)
     full = S.post(P, text(**kw))["choices"][0]["text"]
