@@ -8,8 +8,10 @@
 #include "server/http.h"
 #include "server/json_out.h"
 
-/* Seconds after which a client should try again when nobody said. */
+/* Seconds after which a client should try again when nobody said; chosen. Who
+ * loads a model or stops is busy with it for longer. */
 #define RETRY_S 1
+#define RETRY_LATER_S 5
 
 static const char *class_of(int status)
 {
@@ -56,6 +58,16 @@ static const char *code_of(int status)
     }
 }
 
+static uint32_t retry_of(int status, const char *code)
+{
+    if (status != 503 && status != 429)
+        return 0;
+    if (!strcmp(code, "engine_dead"))
+        return 0; /* it does not come back by itself */
+    return strcmp(code, "loading") && strcmp(code, "draining") ? RETRY_S
+                                                               : RETRY_LATER_S;
+}
+
 /* vsnprintf cuts characters in two, at its end and at every "%.60s": what is
  * left of them goes. */
 static void mend(char *s)
@@ -84,10 +96,8 @@ static void fill(struct sl_refusal *r, int status, const char *code,
     char raw[sizeof(r->message)];
 
     *r = (struct sl_refusal){.status = status,
-                             .code = code ? code : code_of(status),
-                             .retry_s = status == 503 || status == 429
-                                            ? RETRY_S
-                                            : 0};
+                             .code = code ? code : code_of(status)};
+    r->retry_s = retry_of(status, r->code);
     snprintf(r->param, sizeof(r->param), "%s", param ? param : "");
     vsnprintf(raw, sizeof(raw), fmt, ap);
     mend(r->param);

@@ -71,6 +71,15 @@ void sl_metrics_observe(struct sl_metrics *m, enum sl_hist h, double x)
     m->hist[h].sum += x;
 }
 
+double sl_metrics_mean(const struct sl_metrics *m, enum sl_hist h)
+{
+    uint64_t n = 0;
+
+    for (size_t i = 0; i <= hists[h].n; i++)
+        n += m->hist[h].n[i];
+    return n ? m->hist[h].sum / (double)n : 0;
+}
+
 static void head(struct sl_buf *b, const char *name, const char *type,
                  const char *help)
 {

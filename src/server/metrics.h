@@ -53,6 +53,9 @@ struct sl_metrics {
 
 void sl_metrics_observe(struct sl_metrics *m, enum sl_hist h, double x);
 
+/* 0 when nothing was observed. */
+double sl_metrics_mean(const struct sl_metrics *m, enum sl_hist h);
+
 void sl_metrics_http(struct sl_metrics *m, size_t handler, const char *method,
                      int status, double s);
 

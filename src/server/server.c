@@ -19,14 +19,14 @@
 
 #define N_TEXT_WORKER 2
 #define MAX_SCRATCH ((size_t)1 << 30)
-#define RETRY_LOADING "5"
+#define PULSE_S 10 /* between two looks at the engine; chosen */
 #define MAX_LOG_PATH 200 /* bytes of a path that are logged. Chosen. */
 #define LAST_WORDS_S 2 /* for the errors of those that were cut. Chosen. */
 
 /* What the loop owns while it runs, and the loader's result. */
 struct run {
     struct sl_server s;
-    struct event *term, *intr, *hup, *drain_end, *tick, *late;
+    struct event *term, *intr, *hup, *drain_end, *tick, *late, *pulse;
     struct ssl_ctx_st *tls;
     struct sl_thread loader;
     bool has_loader;
@@ -52,11 +52,15 @@ struct route {
     void (*get)(struct sl_server *s, struct sl_exchange *x);
 };
 
+static const char engine_is_dead[] =
+    "the engine has work and makes no step; start the server again";
+
 static void health(struct sl_server *s, struct sl_exchange *x)
 {
     if (s->status == SL_LOADING) {
-        sl_http_header(x, "Retry-After", RETRY_LOADING);
         sl_error_reply(x, 503, "loading", NULL, "the model is being loaded");
+    } else if (s->status == SL_FAILED || s->pulse.is_dead) {
+        sl_error_reply(x, 503, "engine_dead", NULL, engine_is_dead);
     } else {
         sl_http_reply(x, 200, NULL, "", 0);
     }
@@ -170,9 +174,16 @@ static size_t handler_of(const char *path)
     return r ? (size_t)(r - routes) : SL_N_HANDLER - 1;
 }
 
-static void metrics(struct sl_server *s, struct sl_exchange *x)
+/* Sequences that wait. */
+static uint32_t n_waiting(struct sl_server *s, const struct sl_engine_stats *e)
 {
     uint32_t n = atomic_load_explicit(&s->n_place, memory_order_relaxed);
+
+    return n > e->n_run ? n - e->n_run : 0;
+}
+
+static void metrics(struct sl_server *s, struct sl_exchange *x)
+{
     const char *handler[SL_N_HANDLER] = {NULL};
     struct sl_metrics_more more = {.model = s->opts.name[0],
                                    .handler = handler,
@@ -184,7 +195,7 @@ static void metrics(struct sl_server *s, struct sl_exchange *x)
     handler[SL_N_HANDLER - 1] = "none";
     if (s->engine)
         sl_engine_stats(s->engine, &more.engine);
-    more.n_waiting = n > more.engine.n_run ? n - more.engine.n_run : 0;
+    more.n_waiting = n_waiting(s, &more.engine);
     sl_buf_reset(&s->scratch);
     sl_metrics_print(&s->scratch, &s->metrics, &more);
     sl_http_reply(x, 200, "text/plain; version=0.0.4; charset=utf-8",
@@ -266,6 +277,10 @@ static bool refuse_state(struct sl_server *s, const struct route *r,
     if (r->needs_model && !s->engine) {
         sl_error_reply(x, 503, "loading", NULL, "the model is being loaded; "
                                                 "try again in a moment");
+        return true;
+    }
+    if (r->needs_model && s->pulse.is_dead) {
+        sl_error_reply(x, 503, "engine_dead", NULL, engine_is_dead);
         return true;
     }
     if (r->needs_model && s->status == SL_DRAINING) {
@@ -427,6 +442,32 @@ static void on_late(evutil_socket_t fd, short what, void *arg)
     _exit(EXIT_FAILURE);
 }
 
+/* How does it go? A line of that while it is busy. */
+static void on_pulse(evutil_socket_t fd, short what, void *arg)
+{
+    struct sl_server *s = &((struct run *)arg)->s;
+    struct sl_pulse_counts c = {.n_out = s->n_out,
+                                .n_prompt = s->metrics.prompt_tokens,
+                                .n_cached = s->metrics.cached_tokens};
+    bool was_dead = s->pulse.is_dead;
+    struct sl_engine_stats e;
+
+    (void)fd;
+    (void)what;
+    if (!s->engine)
+        return;
+    sl_engine_stats(s->engine, &e);
+    c.has_work = e.n_run > 0 || sl_task_has_work(s);
+    c.n_waiting = n_waiting(s, &e);
+    sl_buf_reset(&s->scratch);
+    sl_pulse_look(&s->pulse, &e, &c, sl_clock_ns(), &s->scratch);
+    if (s->scratch.len && !s->scratch.failed)
+        sl_log(SL_LOG_INFO, "%.*s", (int)s->scratch.len, s->scratch.p);
+    if (s->pulse.is_dead && !was_dead)
+        sl_log(SL_LOG_ERROR, "engine=dead running=%u note=no step for %d s",
+               e.n_run, SL_PULSE_DEAD_S);
+}
+
 /* While draining: is everything told? */
 static void on_tick(evutil_socket_t fd, short what, void *arg)
 {
@@ -499,6 +540,7 @@ static int open_events(struct run *r, struct sl_err *err)
 {
     struct event_base *b = r->s.base;
     struct timeval late = {.tv_sec = r->s.opts.ready_s};
+    struct timeval pulse = {.tv_sec = PULSE_S};
 
     r->term = evsignal_new(b, SIGTERM, on_signal, r);
     r->intr = evsignal_new(b, SIGINT, on_signal, r);
@@ -506,8 +548,10 @@ static int open_events(struct run *r, struct sl_err *err)
     r->drain_end = evtimer_new(b, on_drain_end, r);
     r->tick = event_new(b, -1, EV_PERSIST, on_tick, r);
     r->late = evtimer_new(b, on_late, r);
+    r->pulse = event_new(b, -1, EV_PERSIST, on_pulse, r);
     if (!r->term || !r->intr || !r->hup || !r->drain_end || !r->tick ||
-        !r->late || event_add(r->term, NULL) || event_add(r->intr, NULL) ||
+        !r->late || !r->pulse || event_add(r->pulse, &pulse) ||
+        event_add(r->term, NULL) || event_add(r->intr, NULL) ||
         event_add(r->hup, NULL) ||
         (r->s.opts.ready_s && event_add(r->late, &late)))
         return sl_fail(err, SL_ENOMEM, "no memory is left for the loop");
@@ -569,6 +613,8 @@ static void close_all(struct run *r)
         event_free(r->tick);
     if (r->late)
         event_free(r->late);
+    if (r->pulse)
+        event_free(r->pulse);
     if (r->tls)
         sl_tls_close(&r->tls);
     if (s->base)

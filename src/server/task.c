@@ -175,6 +175,7 @@ static void note_time(struct sl_choice *c, const struct sl_piece *p)
 
     if (p->n_ids == 0)
         return;
+    t->s->n_out += p->n_ids;
     if (!t->first_ns) {
         t->first_ns = now;
         sl_metrics_observe(&t->s->metrics, SL_H_TTFT,
@@ -281,6 +282,15 @@ static bool has_begun(const struct sl_task *t)
     return st.is_admitted;
 }
 
+bool sl_task_has_work(const struct sl_server *s)
+{
+    const struct sl_task *t = s->live;
+
+    while (t && has_begun(t))
+        t = t->next;
+    return t != NULL;
+}
+
 void sl_task_refuse_waiting(struct sl_server *s)
 {
     struct sl_task *next;
@@ -378,6 +388,13 @@ static void take_id(struct sl_task *t)
     set_id(t);
 }
 
+/* When there may be a place. */
+static uint32_t retry_s(const struct sl_server *s)
+{
+    return sl_pulse_retry_s(sl_metrics_mean(&s->metrics, SL_H_INFERENCE),
+                            s->max_seqs);
+}
+
 static void prepared(struct sl_job *j)
 {
     struct sl_task *t = task_of(j);
@@ -394,6 +411,9 @@ static void prepared(struct sl_job *j)
 
         t->x = NULL;
         x->gone = NULL;
+        /* A worker knows no counters. */
+        if (t->refusal.code && !strcmp(t->refusal.code, "overloaded"))
+            t->refusal.retry_s = retry_s(s);
         sl_error_send(x, &t->refusal);
         dispose(t);
         return;
@@ -444,7 +464,11 @@ bool sl_task_admit(void *out, size_t size, struct sl_server *s,
                    struct sl_exchange *x)
 {
     if (!sl_task_reserve(s, 1)) {
-        sl_error_reply(x, 503, "overloaded", NULL, "%s", sl_queue_is_full);
+        struct sl_refusal r;
+
+        sl_refuse(&r, 503, "overloaded", NULL, "%s", sl_queue_is_full);
+        r.retry_s = retry_s(s);
+        sl_error_send(x, &r);
         return false;
     }
     if (sl_mem_alloc(out, 1, size, "a request", NULL)) {

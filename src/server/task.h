@@ -18,6 +18,7 @@
 
 #include "server/http.h"
 #include "server/metrics.h"
+#include "server/pulse.h"
 #include "server/request.h"
 #include "server/server.h"
 #include "server/work.h"
@@ -46,6 +47,8 @@ struct sl_server {
     uint32_t max_seqs;        /* that run at once */
     struct sl_keys keys;
     struct sl_metrics metrics;
+    struct sl_pulse pulse;
+    uint64_t n_out; /* tokens that came */
     struct sl_buf scratch; /* events on their way */
 };
 
@@ -152,6 +155,9 @@ bool sl_task_scores(const struct sl_task *t);
 
 /* The choice whose generation has them: the first of the same prompt. */
 struct sl_choice *sl_task_scorer(const struct sl_choice *c);
+
+/* Is there something that the engine should be doing? */
+bool sl_task_has_work(const struct sl_server *s);
 
 /* Look at every choice whose generation has something new. */
 void sl_task_poll_all(struct sl_server *s);

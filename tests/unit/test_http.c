@@ -373,6 +373,15 @@ static void messages_are_whole(void **state)
     sl_refuse(&r, 400, NULL, longer, "a%s", longer);
     assert_int_equal(strlen(r.message), 999);
     assert_int_equal(strlen(r.param), 126);
+    /* Whom it helps to try again is told when. */
+    sl_refuse(&r, 400, NULL, NULL, "no");
+    assert_int_equal(r.retry_s, 0);
+    sl_refuse(&r, 429, NULL, NULL, "no");
+    assert_int_equal(r.retry_s, 1);
+    sl_refuse(&r, 503, "draining", NULL, "no");
+    assert_int_equal(r.retry_s, 5);
+    sl_refuse(&r, 503, "engine_dead", NULL, "no");
+    assert_int_equal(r.retry_s, 0);
 }
 
 static void pipelined(void **state)
