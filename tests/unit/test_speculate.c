@@ -420,7 +420,10 @@ static void house_init(struct house *h)
 /* Who has how many rows in the step: drafts as planned, prompts as scheduled. */
 static uint32_t house_rows(struct house *h, uint32_t *rows, uint64_t turn)
 {
-    struct sl_sched_client client[CROWD];
+    static struct sl_sched_client client[CROWD];
+    static uint32_t space[5][CROWD];
+    struct sl_sched_work w = {client,   space[0], space[1],
+                              space[2], space[3], space[4]};
     struct sl_sched_seq q[CROWD];
     uint32_t n_dec = 0, n_prompt = 0, most;
 
@@ -434,7 +437,7 @@ static uint32_t house_rows(struct house *h, uint32_t *rows, uint64_t turn)
             n_dec += 1 + h->draft[i];
     }
     most = sl_schedule_prompt_rows(&h->any, n_dec, 0, n_prompt, 0, 2048);
-    return sl_schedule_plan(q, CROWD, 2048, most, turn, rows, client);
+    return sl_schedule_plan(q, CROWD, 2048, most, turn, rows, &w);
 }
 
 /* The rows went through: tokens for those that drew. Returns how many drew. */
