@@ -190,6 +190,11 @@ static json_t *negate(struct sl_jschema *j, const json_t *s, int depth)
     return any_of(out);
 }
 
+json_t *sl_jlogic_not(struct sl_jschema *j, const json_t *s)
+{
+    return negate(j, s, 0);
+}
+
 static json_t *negation(struct sl_jschema *j, const json_t *s, const char *key,
                         const char *path)
 {

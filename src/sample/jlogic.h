@@ -11,6 +11,10 @@
 /* Does the schema have one of them? */
 bool sl_jlogic_has(const json_t *schema);
 
+/* A new schema that what is valid under `schema` is not valid under. NULL, and no
+ * failure, when it cannot be said. */
+json_t *sl_jlogic_not(struct sl_jschema *j, const json_t *schema);
+
 /* The first of them as a schema of its own that says the same or less is valid,
  * a new value; what is left of the schema goes to *rest, a new one, too. NULL
  * and a failure when it cannot be said. */

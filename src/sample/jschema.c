@@ -12,6 +12,7 @@
 
 #include "base/mem.h"
 #include "base/num.h"
+#include "sample/japart.h"
 #include "sample/jarray.h"
 #include "sample/jlogic.h"
 #include "sample/jmerge.h"
@@ -100,8 +101,8 @@ static bool pointer_step(const char **p, char *out, size_t cap)
     return true;
 }
 
-static json_t *resolve(struct sl_jschema *j, const json_t *ref,
-                       const char *path)
+json_t *sl_jschema_resolve(struct sl_jschema *j, const json_t *ref,
+                           const char *path)
 {
     const char *p = json_string_value(ref);
     json_t *at = j->root;
@@ -187,9 +188,7 @@ struct each {
 static void each(struct sl_jschema *j, json_t *s, const char *path,
                  const struct each *to, bool follow);
 
-/* Each type that a schema without alternatives allows. */
-static void each_type(struct sl_jschema *j, json_t *s, const char *path,
-                      const struct each *to)
+int sl_jschema_implied(const json_t *s)
 {
     static const struct {
         const char *key;
@@ -221,6 +220,19 @@ static void each_type(struct sl_jschema *j, json_t *s, const char *path,
         {"exclusiveMinimum", 8},
         {"exclusiveMaximum", 8},
     };
+    int types = 0;
+
+    for (size_t i = 0; i < SL_COUNTOF(implied); i++)
+        if (json_object_get(s, implied[i].key) &&
+            !is_idle(implied[i].key, json_object_get(s, implied[i].key)))
+            types |= implied[i].type;
+    return types;
+}
+
+/* Each type that a schema without alternatives allows. */
+static void each_type(struct sl_jschema *j, json_t *s, const char *path,
+                      const struct each *to)
+{
     int types = sl_jmerge_types(json_object_get(s, "type"));
 
     if (types < 0) {
@@ -235,11 +247,8 @@ static void each_type(struct sl_jschema *j, json_t *s, const char *path,
         to->fn(to->ctx, s, path);
         return;
     }
-    for (size_t i = 0; !json_object_get(s, "type") && i < SL_COUNTOF(implied);
-         i++)
-        if (json_object_get(s, implied[i].key) &&
-            !is_idle(implied[i].key, json_object_get(s, implied[i].key)))
-            types |= implied[i].type;
+    if (!json_object_get(s, "type"))
+        types = sl_jschema_implied(s);
     for (int i = 0; i < 7 && !j->g->failed; i++) {
         json_t *one;
 
@@ -254,6 +263,34 @@ static void each_type(struct sl_jschema *j, json_t *s, const char *path,
         else
             to->fn(to->ctx, one, path);
     }
+}
+
+/* Alternative i of a oneOf, without what is valid under another one. */
+static json_t *alone_in(struct sl_jschema *j, json_t *x, const json_t *list,
+                        size_t i, const char *path)
+{
+    for (size_t k = 0; k < json_array_size(list) && x && !j->g->failed; k++) {
+        const json_t *other = json_array_get(list, k);
+        json_t *no;
+
+        if (k == i || sl_japart(j, x, other))
+            continue;
+        for (int n = 0; n < MAX_JOIN && json_object_size(other) == 1 &&
+                        json_object_get(other, "$ref");
+             n++)
+            other = sl_jschema_resolve(j, json_object_get(other, "$ref"), path);
+        no = sl_jtext_keep(j, sl_jlogic_not(j, other));
+        if (!no && !j->g->failed)
+            sl_grammar_fail(j->g, SL_EUNSUP,
+                            "the schema at %s fits a value that alternative "
+                            "%zu of the 'oneOf' may fit, too, and that cannot "
+                            "be kept apart here; give them other types, or a "
+                            "required member with another const in each, or "
+                            "use anyOf",
+                            path, k);
+        x = joined(j, x, no, path);
+    }
+    return x;
 }
 
 static void each_of(struct sl_jschema *j, json_t *s, const char *key,
@@ -276,6 +313,8 @@ static void each_of(struct sl_jschema *j, json_t *s, const char *key,
         sl_jtext_path(at, path, name);
         if (!alone)
             x = joined(j, base, x, at);
+        if (!strcmp(key, "oneOf"))
+            x = alone_in(j, x, list, i, at);
         if (x)
             each(j, x, at, to, follow);
     }
@@ -308,7 +347,7 @@ static void each(struct sl_jschema *j, json_t *s, const char *path,
             to->fn(to->ctx, s, path);
             return;
         }
-        at = resolve(j, json_object_get(s, "$ref"), path);
+        at = sl_jschema_resolve(j, json_object_get(s, "$ref"), path);
         if (n_keywords(s, "$ref") > 0)
             at = joined(j, without(j, s, "$ref"), at, path);
         if (at)
@@ -326,7 +365,7 @@ static void each(struct sl_jschema *j, json_t *s, const char *path,
 
             /* A reference inside is opened here, so that its keywords meet. */
             for (int k = 0; k < MAX_JOIN && json_object_get(x, "$ref"); k++) {
-                json_t *r = resolve(j, json_object_get(x, "$ref"), path);
+                json_t *r = sl_jschema_resolve(j, json_object_get(x, "$ref"), path);
 
                 x = n_keywords(x, "$ref") > 0
                         ? joined(j, without(j, x, "$ref"), r, path)
@@ -412,7 +451,7 @@ uint32_t sl_jschema_node(struct sl_jschema *j, json_t *s, const char *path)
     if (is_just(s, "number"))
         return sl_jtext_call(j, SL_JTEXT_NUMBER);
     if (json_object_get(s, "$ref") && n_keywords(s, NULL) == 1) {
-        s = resolve(j, json_object_get(s, "$ref"), path);
+        s = sl_jschema_resolve(j, json_object_get(s, "$ref"), path);
         if (!s || !check_keywords(j, s, path))
             return 0;
     }

@@ -7,7 +7,8 @@
  * nested up to about a hundred times.
  *
  * Understood: true, false, type, enum, const, $ref within the schema, anyOf,
- * oneOf (as anyOf), allOf (joined into one), not, if, then, else,
+ * oneOf (of alternatives that can be kept apart, japart.h), allOf (joined into
+ * one), not, if, then, else,
  * dependentRequired and dependentSchemas (jlogic.h), properties, required,
  * additionalProperties, patternProperties (3), propertyNames (by pattern, length
  * and format), minProperties, maxProperties, items, prefixItems,
@@ -61,6 +62,14 @@ void sl_jschema_values(struct sl_jschema *j, const json_t *schema,
 /* The characters of a string of `schema`, as the answer writes them. */
 uint32_t sl_jschema_string(struct sl_jschema *j, json_t *schema,
                            const char *path, bool json);
+
+/* The schema that a $ref leads to; NULL and a failure for none. */
+json_t *sl_jschema_resolve(struct sl_jschema *j, const json_t *ref,
+                           const char *path);
+
+/* Bits of the types that keywords of a schema without `type` speak of, which are
+ * those that are written for it; 0: of none in particular. */
+int sl_jschema_implied(const json_t *schema);
 
 /* Define the rules that the nodes above have called. */
 void sl_jschema_finish(struct sl_jschema *j);

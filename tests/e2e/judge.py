@@ -113,9 +113,10 @@ def good_parts(s, v, root):
         return False
     if not all(good(x, v, root) for x in s.get("allOf", [])):
         return False
-    for key in ("anyOf", "oneOf"):
-        if key in s and not any(good(x, v, root) for x in s[key]):
-            return False
+    if "anyOf" in s and not any(good(x, v, root) for x in s["anyOf"]):
+        return False
+    if "oneOf" in s and sum(good(x, v, root) for x in s["oneOf"]) != 1:
+        return False
     if "not" in s and good(s["not"], v, root):
         return False
     if "if" not in s:

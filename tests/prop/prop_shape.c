@@ -170,6 +170,14 @@ static json_t *make_array(int depth, json_t **example, json_t *defs)
     return s;
 }
 
+/* An object with a member that tells what it is; x is given. */
+static json_t *tagged(const char *tag, json_t *x)
+{
+    return json_pack("{s:s,s:{s:{s:s},s:o},s:[s,s]}", "type", "object",
+                     "properties", "is", "const", tag, "x", x, "required", "is",
+                     "x");
+}
+
 static json_t *make_choice(int depth, json_t **example, json_t *defs)
 {
     json_t *x = NULL, *list;
@@ -184,7 +192,14 @@ static json_t *make_choice(int depth, json_t **example, json_t *defs)
         json_array_append_new(list, make(depth - 1, example, defs));
         json_array_append_new(list, make(depth - 1, &x, defs));
         json_decref(x);
-        return json_pack("{s:o}", below(2) ? "anyOf" : "oneOf", list);
+        if (below(2))
+            return json_pack("{s:o}", "anyOf", list);
+        json_array_set_new(list, 0, tagged("a", json_incref(
+                                                    json_array_get(list, 0))));
+        json_array_set_new(list, 1, tagged("b", json_incref(
+                                                    json_array_get(list, 1))));
+        *example = json_pack("{s:s,s:o}", "is", "a", "x", *example);
+        return json_pack("{s:o}", "oneOf", list);
     case 2:
         *example = json_pack("{s:{}}", "next");
         return json_pack("{s:s}", "$ref", "#/$defs/node");
@@ -360,6 +375,7 @@ static bool valid(const json_t *s, const json_t *v, const json_t *root)
 {
     json_t *k, *list;
     bool ok = false;
+    int n = 0;
 
     if (json_is_boolean(s))
         return json_is_true(s);
@@ -368,12 +384,15 @@ static bool valid(const json_t *s, const json_t *v, const json_t *root)
         return valid(json_object_get(json_object_get(root, "$defs"), "node"), v,
                      root);
     list = json_object_get(s, "anyOf");
-    if (!list)
-        list = json_object_get(s, "oneOf"); /* documented as anyOf */
     for (size_t i = 0; i < json_array_size(list); i++)
         ok |= valid(json_array_get(list, i), v, root);
     if (list)
         return ok;
+    list = json_object_get(s, "oneOf");
+    for (size_t i = 0; i < json_array_size(list); i++)
+        n += valid(json_array_get(list, i), v, root);
+    if (list)
+        return n == 1;
     list = json_object_get(s, "enum");
     for (size_t i = 0; i < json_array_size(list); i++)
         ok |= json_equal(json_array_get(list, i), v) != 0;

@@ -446,6 +446,50 @@ static void members_and_items(void **state)
     RUN_QUOTED(t);
 }
 
+/* A value that fits two alternatives does not come. */
+static void one_of(void **state)
+{
+    static const struct table t[] = {
+        {SCHEMA,
+         "{'oneOf':[{'type':'integer','minimum':0},{'type':'integer',"
+         "'maximum':10}]}",
+         {"+11", "+-1", "-5 ", "-10 ", "-0"}},
+        {SCHEMA, "{'oneOf':[{'type':'string'},{'enum':['x',1]}]}",
+         {"+1", "+'y'", "+'xx'", "-'x'"}},
+        {SCHEMA, "{'oneOf':[{'type':['integer','null']},{'type':['null',"
+                 "'boolean']}]}",
+         {"+1", "+true", "-n"}},
+        {SCHEMA,
+         "{'oneOf':[{'properties':{'a':{'type':'integer'}},'required':['a']},"
+         "{'properties':{'b':{'type':'integer'}},'required':['b']}]}",
+         {"+{'a':1}", "+{'b':1}", "-{'a':1,"}},
+        {SCHEMA,
+         "{'type':'object','properties':{'a':{'type':'integer'},'b':{'type':"
+         "'integer'}},'oneOf':[{'required':['a']},{'required':['b']}]}",
+         {"+{'a':1}", "+{'b':1}", "-{}", "-{'a':1,'b'"}},
+        {SCHEMA,
+         "{'oneOf':[{'$ref':'#/$defs/cat'},{'$ref':'#/$defs/dog'}],'$defs':{"
+         "'cat':{'type':'object','properties':{'kind':{'const':'cat'},'n':{}},"
+         "'required':['kind']},'dog':{'type':'object','properties':{'kind':{"
+         "'enum':['dog','wolf']},'m':{}},'required':['kind']}}}",
+         {"+{'kind':'cat','n':1}", "+{'kind':'wolf','m':1}", "-{'kind':'cat','m",
+          "-{}"}},
+        {SCHEMA,
+         "{'oneOf':[{'type':'object','properties':{'a':{}},'required':['a'],"
+         "'additionalProperties':false},{'type':'object','properties':{'b':{}},"
+         "'required':['b'],'additionalProperties':true}]}",
+         {"+{'a':1}", "+{'b':1}"}},
+        {SCHEMA,
+         "{'oneOf':[{'anyOf':[{'const':1},{'const':2}]},{'type':'string',"
+         "'maxLength':2},{'type':'string','minLength':3},{'type':'array'}]}",
+         {"+1", "+'ab'", "+'abc'", "+[]", "-3"}},
+        {SCHEMA, "{'oneOf':[{'type':'string'},{}]}", {"+1", "-'"}},
+    };
+
+    (void)state;
+    RUN_QUOTED(t);
+}
+
 /* No text breaks what its schema says beside it. */
 static void numbers_and_contradictions(void **state)
 {
@@ -594,6 +638,9 @@ static void refusals(void **state)
         {SCHEMA, "{\"not\":{\"anyOf\":{}}}", "'not' is supported where"},
         {SCHEMA, "{\"not\":{\"oneOf\":[]}}", "'not' is supported where"},
         {SCHEMA, "{\"not\":{\"allOf\":1}}", "'not' is supported where"},
+        {SCHEMA,
+         "{\"oneOf\":[{\"pattern\":\"^a\"},{\"pattern\":\"b$\"}]}",
+         "alternative 1 of the 'oneOf'"},
         {SCHEMA, "{\"not\":{\"required\":[1]}}", "'not' is supported where"},
         {SCHEMA,
          "{\"type\":\"integer\",\"multipleOf\":7,\"minimum\":1e300,"
@@ -1355,6 +1402,7 @@ int main(void)
         cmocka_unit_test(schemas),
         cmocka_unit_test(schemas_joined),
         cmocka_unit_test(members_and_items),
+        cmocka_unit_test(one_of),
         cmocka_unit_test(numbers_and_contradictions),
         cmocka_unit_test(refusals),
         cmocka_unit_test(long_reading),
