@@ -12,6 +12,7 @@
 
 #include "base/buf.h"
 #include "base/log.h"
+#include "base/num.h"
 
 #define MAX_TEXT ((size_t)256 << 20) /* bytes of one message */
 #define JSON_FLAGS (JSON_ALLOW_NUL | JSON_DECODE_ANY)
@@ -186,6 +187,50 @@ static bool is_blank(const json_t *s)
     return n == 0;
 }
 
+/* Bytes of the number at s that is larger than the parser reads; 0: none is. */
+static size_t large_number(const char *s)
+{
+    size_t n = strspn(s, "+-.0123456789eE");
+    int64_t whole;
+    double x;
+
+    if (n < 5 || (s[0] != '-' && (s[0] < '0' || s[0] > '9')) ||
+        !sl_num_i64(&whole, s, n, INT64_MIN, INT64_MAX, "", NULL) ||
+        (strcspn(s, ".eE") < n &&
+         !sl_num_f64(&x, s, n, -1.7e308, 1.7e308, "", NULL)))
+        return 0;
+    return n;
+}
+
+/* What the text spells when numbers beyond 64 bits are strings: templates print
+ * a string argument as it stands, so not a digit is lost. */
+static json_t *parse_large(const json_t *text)
+{
+    const char *s = json_string_value(text);
+    bool in_str = false;
+    struct sl_buf b;
+    json_t *v = NULL;
+
+    sl_buf_init(&b, MAX_TEXT);
+    for (size_t i = 0, n; s[i]; i += n) {
+        n = in_str ? 1 : strspn(s + i, "+-.0123456789eE");
+        n = n ? n : 1;
+        if (!in_str && large_number(s + i)) {
+            sl_buf_byte(&b, '"');
+            sl_buf_add(&b, s + i, n);
+            sl_buf_byte(&b, '"');
+            continue;
+        }
+        n += in_str && s[i] == '\\' && s[i + 1];
+        in_str = in_str != (s[i] == '"');
+        sl_buf_add(&b, s + i, n);
+    }
+    if (!b.failed && b.len)
+        v = json_loadb(b.p, b.len, JSON_FLAGS, NULL);
+    sl_buf_deinit(&b);
+    return v;
+}
+
 /* The object that the text spells, or one that holds the text. */
 static json_t *parse_arguments(const json_t *text, const json_t *tools,
                                const char *name)
@@ -198,6 +243,8 @@ static json_t *parse_arguments(const json_t *text, const json_t *tools,
         return json_object();
     v = json_loadb(json_string_value(text), json_string_length(text),
                    JSON_FLAGS, &je);
+    if (!v)
+        v = parse_large(text);
     if (json_is_object(v))
         return v;
     json_decref(v);

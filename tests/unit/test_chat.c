@@ -95,6 +95,13 @@ static const struct one repaired[] = {
      NULL, 0,
      "user:q|assistant:[f{}][f{\"x\": 1}][f{\"path\": \"{\\\"cut\"}][g{}]"
      "[g{}]|tools=1|>"},
+    /* Numbers beyond 64 bits do not make arguments unreadable. */
+    {"[{'role':'user','content':'q'},{'role':'assistant','tool_calls':["
+     "{'function':{'name':'f','arguments':'{\\\"id\\\": 18446744073709551615, "
+     "\\\"b\\\": [false, 1e2, -1e999, \\\"1\\\\\\\"99999999999999999999\\\"]}'}}]}]",
+     NULL, NULL, 0,
+     "user:q|assistant:[f{\"id\": \"18446744073709551615\", \"b\": [false, 100.0, "
+     "\"-1e999\", \"1\\\"99999999999999999999\"]}]|>"},
     {"[{'role':'user','content':'q'},{'role':'assistant','content':'x',"
      "'tool_calls':[]}]",
      NULL, NULL, 0, "user:q|assistant:x|>"},
