@@ -67,10 +67,24 @@ static void dispose_done(struct sl_job *j)
     sl_mem_free(t);
 }
 
+/* Does the engine run nothing of it? */
+static bool is_idle(const struct sl_task *t)
+{
+    for (uint32_t i = 0; i < t->n_choice; i++)
+        if (t->choice[i].gen && !t->choice[i].ended)
+            return false;
+    return true;
+}
+
 static void dispose(struct sl_task *t)
 {
     struct sl_server *s = t->s;
 
+    /* Whoever has an answer may ask again at once. */
+    if (is_idle(t)) {
+        sl_task_release(s, t->n_reserved);
+        t->n_reserved = 0;
+    }
     if (t->late)
         event_free(t->late);
     t->late = NULL;
