@@ -11,8 +11,11 @@
 #include "engine/pace.h"
 
 #define GAIN 0.1 /* part of the error; chosen, not measured */
-#define FIRST 16 /* times of a size that correct what was measured at the start,
-                    and say nothing about the machine. Chosen. */
+#define GAIN_LEAST 0.02 /* of a short step: there are many, and what disturbs them */
+#define LONG_S 0.01     /* lasts longer than one; of all from here on GAIN. Chosen */
+#define MANY 64  /* times of a size that are a plain mean, at most */
+#define FIRST 16 /* of them correct what was measured at the start, and say nothing
+                    about the machine. Chosen. */
 #define FRESH 64 /* times of any size after which one may be wrong. Chosen. */
 #define OUTLIER 2  /* a step that took so many times as long tells no more */
 #define FIRST_CONTEXT 3   /* the first rate of context is the least of so many */
@@ -177,23 +180,31 @@ static void move(struct sl_cost *c, int i, double e)
     c->step_s[i] = known_s(c, i) * (1 + e);
     c->level[i] = level;
     c->at[i] = c->n_learn;
-    c->n_seen[i] += c->n_seen[i] < FIRST;
+    c->n_seen[i] += c->n_seen[i] < MANY;
     if (!c->pace)
         return;
-    if (c->n_seen[i] == FIRST && c->first_s[i] <= 0)
+    if (c->n_seen[i] >= FIRST && c->first_s[i] <= 0)
         c->first_s[i] = c->step_s[i] / level;
     sl_pace_saw(c->pace, c, (uint32_t)i);
 }
 
+/* How much is believed of a step that took s and was seen n times before. */
+static double gain_of(uint32_t n, double s)
+{
+    double gain = 1.0 / (n + 2), least = GAIN * s / LONG_S;
+
+    least = least < GAIN_LEAST ? GAIN_LEAST : least > GAIN ? GAIN : least;
+    return gain > least ? gain : least;
+}
+
 /* A step of n_row rows took part e more than was said: each of the two buckets
  * moves as much as it has a share in it. */
-static void correct(struct sl_cost *c, uint32_t n_row, double e)
+static void correct(struct sl_cost *c, uint32_t n_row, double s, double e)
 {
     struct span p = span_of(c, n_row);
     double lo = 1 - p.share, norm = lo * lo + p.share * p.share;
-    double gain = 1.0 / (c->n_seen[p.lo] + 2);
 
-    e *= (gain > GAIN ? gain : GAIN) / norm;
+    e *= gain_of(c->n_seen[p.lo], s) / norm;
     move(c, p.lo, e * lo);
     if (p.hi >= 0 && p.share > 0)
         move(c, p.hi, e * p.share);
@@ -217,7 +228,7 @@ void sl_cost_learn(struct sl_cost *c, uint32_t n_row, uint64_t n_context,
     total = context + rows_s(c, n_row);
     e = error_of(s, total);
     if (s > context)
-        correct(c, n_row, e);
+        correct(c, n_row, s, e);
     if (n_context / n_row >= DEEP)
         learn_context(c, (double)n_context / n_row,
                       (c->n_deep < FIRST_CONTEXT ? s - total : e * total) /

@@ -18,7 +18,7 @@
 /* Decisions without a use after which a drafter is idle; and the rows that it is
  * shown when it is tried again. Chosen, not measured. */
 #define SL_DRAFT_IDLE 64
-#define SL_DRAFT_NEAR 64
+#define SL_DRAFT_NEAR 32
 
 struct sl_ring {
     float *row; /* [SL_DRAFT_RING][width] */

@@ -48,6 +48,7 @@
 #define GAIN 0.02       /* of one round: half a life of 35. Chosen, simulated. */
 #define GAIN_ALL 0.005  /* the same for all sequences together. Chosen. */
 #define GAIN_SHOWN 0.1  /* of the time that a missed row takes. Chosen. */
+#define HOPE 2          /* drafts that the first guess counts for */
 #define PRIOR 4         /* rounds that what was seen of others counts for */
 #define PROVEN 16       /* drafts that were judged: then they may be believed, and
                            until then they are paid from the credit; but for */
@@ -583,9 +584,9 @@ static void odds_learn(struct sl_odds *o, uint32_t n_draft, uint32_t n_accept,
                        double least)
 {
     /* Behind the first wrong draft nothing can be said. The first rounds count
-     * for more: a plain mean, with the guess as its first member. */
+     * for more: a plain mean, with the guess as its first members. */
     for (uint32_t i = 0; i < n_draft && i <= n_accept; i++) {
-        double gain = 1.0 / (double)(++o->n_seen[i] + 1);
+        double gain = 1.0 / (double)(++o->n_seen[i] + HOPE);
 
         gain = gain > least ? gain : least;
         o->right[i] += gain * ((i < n_accept) - o->right[i]);
