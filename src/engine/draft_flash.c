@@ -114,6 +114,20 @@ static bool drafts(const struct sl_gen *g)
     return g->by == SL_BY_FLASH && g->n_draft > 0;
 }
 
+/* Let the taps of generation i wait, unless there is no room. */
+static bool lets_wait(struct sl_engine *e, uint32_t i)
+{
+    struct sl_gen *g = e->run[i];
+    const struct sl_part *p = &e->part[i];
+    uint32_t n = p->n_kept;
+    float *to = sl_ring_room(&g->taps, g->seq, e->flash_plane, &n,
+                             sl_draft_is_idle(e, SL_BY_FLASH));
+
+    if (to)
+        collect(e, to, p->row0 + p->n_kept - n, n);
+    return to != NULL;
+}
+
 static void see(struct sl_engine *e)
 {
     struct sl_flash_rows r = {.seq = e->step_seq,
@@ -126,15 +140,10 @@ static void see(struct sl_engine *e)
     for (uint32_t i = 0; i < e->n_run; i++) {
         struct sl_gen *g = e->run[i];
         const struct sl_part *p = &e->part[i];
-        float *to = e->flash_in + r.n_row * width(e);
 
-        if (!sl_draft_takes(e, i))
+        if (!sl_draft_takes(e, i) || (!drafts(g) && lets_wait(e, i)))
             continue;
-        collect(e, to, p->row0, p->n_kept);
-        if (!drafts(g) &&
-            sl_ring_wait(&g->taps, g->seq, e->flash_plane, to, p->n_kept,
-                         sl_draft_is_idle(e, SL_BY_FLASH)))
-            continue;
+        collect(e, e->flash_in + r.n_row * width(e), p->row0, p->n_kept);
         drain(g, g->seq->n_tok - p->n_kept);
         e->step_seq[n_seq] = g->seq;
         e->draft_n[n_seq] = p->n_kept;

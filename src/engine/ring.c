@@ -3,6 +3,9 @@
 
 #include "base/mem.h"
 
+/* Rows that wait for an idle drafter, at most. Chosen. */
+#define IDLE_RING (4 * SL_DRAFT_NEAR)
+
 int sl_ring_open(struct sl_ring *r, size_t width, struct sl_err *err)
 {
     *r = (struct sl_ring){.width = width};
@@ -26,35 +29,43 @@ static void trim(struct sl_ring *r, uint32_t n)
     r->n = n;
 }
 
-static bool push(struct sl_ring *r, const float *rows, uint32_t n, uint32_t most)
+/* Room for n rows more of at most `most`, or NULL. */
+static float *take(struct sl_ring *r, uint32_t n, uint32_t most)
 {
+    float *at = r->row + r->n * r->width;
+
     if (r->n + n > most)
-        return false;
-    memcpy(r->row + r->n * r->width, rows, n * r->width * sizeof(*rows));
+        return NULL;
     r->n += n;
-    return true;
+    return at;
+}
+
+float *sl_ring_room(struct sl_ring *r, struct sl_seq *q, uint32_t plane,
+                    uint32_t *n, bool idle)
+{
+    /* Of an idle drafter the nearest rows are enough, and what is written each
+     * step stays in the cache. */
+    float *at = take(r, *n, idle ? IDLE_RING : SL_DRAFT_RING);
+
+    if (at || !idle)
+        return at;
+    *n = (uint32_t)sl_min(*n, SL_DRAFT_NEAR);
+    /* Most at once, so that few rows are moved. */
+    trim(r, SL_DRAFT_NEAR);
+    at = take(r, *n, IDLE_RING);
+    q->from[plane] = q->n_tok - r->n;
+    return at;
 }
 
 bool sl_ring_wait(struct sl_ring *r, struct sl_seq *q, uint32_t plane,
                   const float *rows, uint32_t n, bool idle)
 {
-    /* Of an idle drafter the nearest rows are enough, and what is written each
-     * step stays in the cache. */
-    const uint32_t half = SL_DRAFT_NEAR;
+    uint32_t all = n;
+    float *to = sl_ring_room(r, q, plane, &n, idle);
 
-    if (push(r, rows, n, idle ? 2 * half : SL_DRAFT_RING))
-        return true;
-    if (!idle)
-        return false;
-    if (n > half) {
-        rows += (n - half) * r->width;
-        n = half;
-    }
-    /* Half at once, so that a row is moved once. */
-    trim(r, half);
-    (void)push(r, rows, n, 2 * half);
-    q->from[plane] = q->n_tok - r->n;
-    return true;
+    if (to)
+        memcpy(to, rows + (all - n) * r->width, n * r->width * sizeof(*rows));
+    return to != NULL;
 }
 
 uint32_t sl_ring_n_near(const struct sl_ring *r, bool idle)

@@ -35,6 +35,11 @@ void sl_ring_close(struct sl_ring *r);
 bool sl_ring_wait(struct sl_ring *r, struct sl_seq *q, uint32_t plane,
                   const float *rows, uint32_t n, bool idle);
 
+/* The same for a caller that writes the rows itself, to where this says: of the n
+ * newest ones the last *n. NULL: it is full. */
+float *sl_ring_room(struct sl_ring *r, struct sl_seq *q, uint32_t plane,
+                    uint32_t *n, bool idle);
+
 /* Rows that would be shown now. */
 uint32_t sl_ring_n_near(const struct sl_ring *r, bool idle);
 
