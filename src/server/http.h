@@ -82,6 +82,7 @@ uint32_t sl_http_n_busy(const struct sl_http *h); /* with something to say */
 void sl_http_drain(struct sl_http *h);
 
 #define SL_HTTP_ID_LEN 128 /* bytes of a request id, at most */
+#define SL_HTTP_NOTE 600   /* bytes of what a handler adds to the log */
 #define SL_HTTP_MAX_REPLY_HEAD ((size_t)8 << 10)
 
 struct sl_exchange {
@@ -99,6 +100,7 @@ struct sl_exchange {
     /* The handler's. */
     uint64_t key; /* whose it is, 0 without an API key (server/keys.h) */
     void *user;
+    char note[SL_HTTP_NOTE]; /* for the line in the log: " key=value ..." */
     void (*gone)(struct sl_exchange *x);  /* x is freed when it returns */
     void (*ready)(struct sl_exchange *x); /* a stream may be written again */
 };

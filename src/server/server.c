@@ -21,6 +21,8 @@
 #define MAX_SCRATCH ((size_t)1 << 30)
 #define PULSE_S 10 /* between two looks at the engine; chosen */
 #define MAX_LOG_PATH 200 /* bytes of a path that are logged. Chosen. */
+#define MAX_LOG_TRACE 80 /* of a traceparent, which has 55 */
+#define MAX_LOG_TIME 40
 #define LAST_WORDS_S 2 /* for the errors of those that were cut. Chosen. */
 
 /* What the loop owns while it runs, and the loader's result. */
@@ -42,7 +44,8 @@ struct run {
 
 /* --------------------------------------------------------------------- routes */
 
-enum access { PUBLIC, KEY };
+/* PROBE: public, and asked every few seconds by machines. */
+enum access { PUBLIC, PROBE, KEY };
 
 struct route {
     const char *path;
@@ -140,12 +143,12 @@ static const struct route routes[] = {
     {"/tokenize", "POST", PUBLIC, true, tokenize},
     {"/detokenize", "POST", PUBLIC, true, detokenize},
     {"/tokenizer_info", "GET, HEAD", PUBLIC, true, sl_simple_tokenizer_info},
-    {"/health", "GET, HEAD", PUBLIC, false, health},
-    {"/ping", "GET, HEAD, POST", PUBLIC, false, health},
-    {"/ready", "GET, HEAD", PUBLIC, false, ready},
+    {"/health", "GET, HEAD", PROBE, false, health},
+    {"/ping", "GET, HEAD, POST", PROBE, false, health},
+    {"/ready", "GET, HEAD", PROBE, false, ready},
     {"/version", "GET, HEAD", PUBLIC, false, version},
     {"/load", "GET, HEAD", PUBLIC, false, load},
-    {"/metrics", "GET, HEAD", PUBLIC, false, metrics},
+    {"/metrics", "GET, HEAD", PROBE, false, metrics},
     {"/", "GET, HEAD", PUBLIC, false, root},
     {"/page.css", "GET, HEAD", PUBLIC, false, page},
     {"/page.js", "GET, HEAD", PUBLIC, false, page},
@@ -312,25 +315,57 @@ static void handle(void *ctx, struct sl_exchange *x)
     }
 }
 
-/* The access log: every end of a request is a line. */
+/* UTC, to the millisecond. */
+static void put_time(char out[MAX_LOG_TIME])
+{
+    struct timespec now;
+    struct tm tm;
+    size_t n;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    gmtime_r(&now.tv_sec, &tm);
+    n = strftime(out, MAX_LOG_TIME, "%Y-%m-%dT%H:%M:%S", &tm);
+    snprintf(out + n, MAX_LOG_TIME - n, ".%03ldZ", now.tv_nsec / 1000000);
+}
+
+/* What a client's tracing calls the request, if it is what it should be. */
+static void put_trace(char out[MAX_LOG_TRACE], const char *parent)
+{
+    size_t n = parent ? strspn(parent, "0123456789abcdef-") : 0;
+
+    if (n > 0 && !parent[n] && n < MAX_LOG_TRACE - sizeof(" trace="))
+        snprintf(out, MAX_LOG_TRACE, " trace=%s", parent);
+    else
+        out[0] = 0;
+}
+
+/* The access log: every end of a request is a line; of probes that find all well
+ * only who debugs wants it. */
 static void ended(void *ctx, const struct sl_exchange *x)
 {
     struct sl_server *s = ctx;
     bool whole = x->msg->state == SL_MESSAGE_DONE;
-    char path[MAX_LOG_PATH];
+    char path[MAX_LOG_PATH], when[MAX_LOG_TIME], trace[MAX_LOG_TRACE];
     double spent = sl_clock_s(x->begun_ns, sl_clock_ns());
+    int status = x->is_gone ? 499 : x->status;
+    size_t handler = handler_of(x->path);
+    bool quiet = status == 200 && handler < SL_COUNTOF(routes) &&
+                 routes[handler].access == PROBE;
 
     if (whole)
-        sl_metrics_http(&s->metrics, handler_of(x->path),
+        sl_metrics_http(&s->metrics, handler,
                         sl_message_method(x->msg), x->is_gone ? 0 : x->status,
                         spent);
     (void)sl_plain_word(path, sizeof(path), x->path[0] ? x->path : "-");
-    sl_log(SL_LOG_INFO,
-           "http=%d method=%s path=%s peer=%s id=%s bytes=%llu ms=%.1f%s",
-           x->is_gone ? 499 : x->status,
-           whole ? sl_message_method(x->msg) : "-", path, x->peer, x->id,
-           (unsigned long long)x->n_sent,
-           spent * 1e3, x->is_gone ? " gone=1" : "");
+    put_time(when);
+    put_trace(trace, whole ? sl_message_header(x->msg, "traceparent") : NULL);
+    sl_log(quiet ? SL_LOG_DEBUG : SL_LOG_INFO,
+           "time=%s http=%d method=%s path=%s peer=%s key=%08x id=%s%s "
+           "bytes=%llu ms=%.1f%s%s",
+           when, status, whole ? sl_message_method(x->msg) : "-", path,
+           x->peer, (unsigned)(x->key >> 32), x->id, trace,
+           (unsigned long long)x->n_sent, spent * 1e3,
+           x->is_gone ? " gone=1" : "", x->note);
 }
 
 /* -------------------------------------------------------------------- loading */

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/plain.h"
 
 static const char NOT_BEGUN[] = "the server is stopping and had not begun "
                                 "with this request; send it again";
@@ -101,7 +102,59 @@ static void dispose(struct sl_task *t)
     sl_work_push(s->reaper, &t->job);
 }
 
-/* Counters and a line in the log, once for each request that got so far. */
+/* How it ended: as its first choice did, or not at all. */
+static const char *finish_of(const struct sl_task *t, enum sl_reason why)
+{
+    static const char *const early[SL_N_REASON] = {[SL_R_ABORT] = "abort",
+                                                   [SL_R_ERROR] = "error"};
+
+    if (early[why])
+        return early[why];
+    return t->n_choice && t->choice[0].finish ? t->choice[0].finish : "-";
+}
+
+/* What the line in the log says besides of a request that got so far: sums over
+ * its choices, and the times of the first. */
+static void note(struct sl_task *t, enum sl_reason why, uint64_t n_prompt)
+{
+    struct sl_gen_stats st, first = {0};
+    uint64_t n_out = 0, cached = 0, reasoning = 0, drafts = 0, accepted = 0;
+    char id[sizeof(t->id)], model[SL_HTTP_NOTE / 4];
+    const struct sl_choice *c = t->choice;
+    struct sl_exchange *x = t->x;
+    double ttft_s = t->first_ns ? sl_clock_s(x->begun_ns, t->first_ns) : 0;
+
+    for (uint32_t i = 0; i < t->n_choice; i++) {
+        n_out += c[i].n_out;
+        cached += c[i].n_cached;
+        reasoning += c[i].n_reason;
+        if (!c[i].gen)
+            continue;
+        sl_gen_stats(c[i].gen, &st);
+        drafts += st.n_draft;
+        accepted += st.n_accept;
+        first = i ? first : st;
+    }
+    (void)sl_plain_word(id, sizeof(id), t->id);
+    (void)sl_plain_word(model, sizeof(model), t->s->opts.name[0]);
+    snprintf(x->note, sizeof(x->note),
+             " request=%s model=%s stream=%d n=%u finish=%s prompt=%llu "
+             "cached=%llu output=%llu reasoning=%llu draft=%llu accepted=%llu "
+             "seed=%llu queue_ms=%.1f ttft_ms=%.1f tpot_ms=%.2f%s",
+             id, model, t->q.stream.v, t->n_choice, finish_of(t, why),
+             (unsigned long long)n_prompt, (unsigned long long)cached,
+             (unsigned long long)n_out, (unsigned long long)reasoning,
+             (unsigned long long)drafts, (unsigned long long)accepted,
+             t->n_choice && c->gen ? (unsigned long long)sl_gen_seed(c->gen)
+                                   : 0ull,
+             first.queue_s * 1e3, ttft_s * 1e3,
+             t->n_choice && c->n_out > 1
+                 ? first.decode_s / (c->n_out - 1) * 1e3
+                 : 0,
+             why == SL_R_ABORT ? " abort=client_gone" : "");
+}
+
+/* Counters and the note for the log, once for each request that got so far. */
 static void account(struct sl_task *t, enum sl_reason why)
 {
     struct sl_metrics *m = &t->s->metrics;
@@ -139,26 +192,19 @@ static void account(struct sl_task *t, enum sl_reason why)
     if (t->q.max_tokens.has)
         sl_metrics_observe(m, SL_H_MAX_TOKENS, (double)t->q.max_tokens.v);
     sl_metrics_observe(m, SL_H_N, t->q.n.has ? (double)t->q.n.v : 1);
-    sl_log(SL_LOG_INFO,
-           "request=%s %s=%u prompt=%llu cached=%llu output=%llu seed=%llu%s",
-           t->id, "n", t->n_choice, (unsigned long long)n_prompt,
-           (unsigned long long)n_cached, (unsigned long long)n_out,
-           t->n_choice && t->choice[0].gen
-               ? (unsigned long long)sl_gen_seed(t->choice[0].gen)
-               : 0ull,
-           why == SL_R_ABORT ? " abort=client_gone" : "");
+    note(t, why, n_prompt);
 }
 
 static void on_gone(struct sl_exchange *x)
 {
     struct sl_task *t = x->user;
 
-    t->x = NULL;
     atomic_store_explicit(&t->cancel, true, memory_order_relaxed);
-    if (!t->is_live)
-        return; /* a worker has it; prepared() sees that x is gone */
-    account(t, SL_R_ABORT);
-    dispose(t);
+    if (t->is_live)
+        account(t, SL_R_ABORT);
+    t->x = NULL;
+    if (t->is_live)
+        dispose(t); /* else a worker has it; prepared() sees that x is gone */
 }
 
 /* ------------------------------------------------------------------- living */

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The server on the wire: every endpoint, framing to the byte, errors, clients
 that leave, draining. Python's standard library only; a small random model."""
+import hashlib
 import json
 import os
 import pathlib
@@ -138,6 +139,39 @@ def hang_up_reads_again():
     KEYS.write_text("from-file")
     S.p.send_signal(signal.SIGHUP)
     wait_for(lambda: works("from-file"), S.text)
+
+
+@test
+def a_line_for_each_request():
+    """All that is known of a request is in one line, at its end; the key only
+    as a part of its hash."""
+    trace = "00-" + "ab" * 16 + "-" + "cd" * 8 + "-01"
+    S.ask("POST", C, {**chat(n=2, ignore_eos=True), "request_id": "mine-too"},
+          {**KEY, "traceparent": trace})
+    line = None
+
+    def found():
+        nonlocal line
+        line = next((s for s in S.log if "request=chatcmpl-mine" in s), None)
+        return line
+    wait_for(found, "no line")
+    got = dict(w.split("=", 1) for w in line.split() if "=" in w)
+    check(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", got["time"]),
+          line)
+    key = hashlib.sha256(b"secret").hexdigest()[:8]
+    want = {"http": "200", "method": "POST", "path": C, "peer": "127.0.0.1",
+            "key": key, "trace": trace, "model": "org/tiny", "stream": "0",
+            "n": "2", "finish": "length", "output": "16", "reasoning": "0",
+            "seed": "7", "request": "chatcmpl-mine-too"}
+    check({k: got[k] for k in want} == want, (line, want))
+    check(float(got["ttft_ms"]) > 0 and float(got["tpot_ms"]) > 0 and
+          0 <= int(got["accepted"]) <= int(got["draft"]) and
+          float(got["queue_ms"]) <= float(got["ms"]) and
+          int(got["prompt"]) >= int(got["cached"]), line)
+    S.ask("GET", "/health")
+    S.ask("GET", "/version")
+    wait_for(lambda: any("path=/version" in s for s in S.log), S.text)
+    check(not any("path=/health" in s for s in S.log), "probes are quiet")
 
 
 @test
