@@ -12,6 +12,7 @@
 #define MAX_LIST 17 /* names of the model */
 _Static_assert(MAX_LIST >= SL_CLI_NAMES, "every bundle can be served");
 #define DEFAULT_SEQS 32
+#define WORD 48 /* bytes of a choice's longest word */
 #define MAX_PORTS 32 /* that are tried; bundles.md 1.5 */
 
 struct serve {
@@ -22,6 +23,8 @@ struct serve {
     const char *name[MAX_LIST];
     char *words; /* owned: what name points into */
     char *source;   /* jansson's own, or NULL */
+    char weights[WORD], method[WORD], speculate[WORD], depth[WORD],
+        accept[WORD]; /* words for GET / */
 };
 
 static int open_model(void *ctx, struct sl_engine **out, struct sl_err *err)
@@ -87,11 +90,67 @@ static void say_what(const struct serve *s)
         sl_note("sluice: drafter %s\n", s->o.value[SL_OPT_DRAFT_MODEL].s);
 }
 
-static void describe(struct serve *s)
+/* The word of a choice that was made; other spellings have '=' in them and no
+ * number. */
+static void put_word(char *out, size_t cap, const struct sl_opts *o,
+                     enum sl_opt_id id)
+{
+    const char *word = sl_opt_get(id)->arg;
+
+    for (int64_t n = o->value[id].i; *word; word += strspn(word, "|")) {
+        size_t len = strcspn(word, "|");
+
+        if (!memchr(word, '=', len) && n-- == 0)
+            break;
+        word += len;
+    }
+    snprintf(out, cap, "%.*s", (int)strcspn(word, "|"), word);
+}
+
+/* What the model is called when nobody says: the last part of its path. */
+static const char *short_name(const char *path)
+{
+    size_t n = strlen(path);
+
+    while (n > 1 && path[n - 1] == '/')
+        n--;
+    while (n > 0 && path[n - 1] != '/')
+        n--;
+    return path + n;
+}
+
+/* How it is served, for whoever asks at GET /. */
+static void tell_settings(struct serve *s, struct sl_server_opts *so)
+{
+    const struct sl_opt_value *v = s->o.value;
+
+    put_word(s->weights, WORD, &s->o, SL_OPT_DTYPE);
+    put_word(s->method, WORD, &s->o, SL_OPT_DRAFTER);
+    put_word(s->speculate, WORD, &s->o, SL_OPT_SPECULATE);
+    put_word(s->depth, WORD, &s->o, SL_OPT_DRAFT_DEPTH);
+    put_word(s->accept, WORD, &s->o, SL_OPT_ACCEPT);
+    so->weights = s->weights;
+    so->max_batched = (uint32_t)v[SL_OPT_MAX_NUM_BATCHED_TOKENS].i;
+    if (s->r.from_hub && s->r.hub.has_bundle)
+        so->profile = s->r.profile_name;
+    if (!strcmp(s->speculate, "off") || !strcmp(s->method, "none"))
+        return;
+    so->draft = (struct sl_server_draft){
+        .method = s->method,
+        .model = v[SL_OPT_DRAFT_MODEL].s ? short_name(v[SL_OPT_DRAFT_MODEL].s)
+                                         : NULL,
+        .speculate = s->speculate,
+        .depth = s->depth,
+        .accept = s->accept,
+    };
+}
+
+static void describe(struct serve *s, struct sl_server_opts *so)
 {
     const struct sl_opt_value *v = s->o.value;
     const struct sl_ready *h = &s->r.hub;
 
+    tell_settings(s, so);
     s->asked = s->o.n_arg ? s->o.arg[0] : v[SL_OPT_MODEL].s;
     snprintf(s->me.model, sizeof(s->me.model), "%.4000s", s->asked);
     s->me.tls = v[SL_OPT_SSL_CERTFILE].s != NULL;
@@ -204,18 +263,6 @@ static int split(const char **list, uint32_t *n, char **words, const char *s,
     return rc;
 }
 
-/* What the model is called when nobody says: the last part of its path. */
-static const char *short_name(const char *path)
-{
-    size_t n = strlen(path);
-
-    while (n > 1 && path[n - 1] == '/')
-        n--;
-    while (n > 0 && path[n - 1] != '/')
-        n--;
-    return path + n;
-}
-
 static int fill(struct serve *s, struct sl_server_opts *so, struct sl_err *err)
 {
     static const char *const parser[] = {"qwen3_coder", "qwen3_hermes"};
@@ -272,20 +319,13 @@ static void put_option(struct sl_buf *b, const struct sl_opts *o,
                                        "command line"};
     const struct sl_opt *d = sl_opt_get(id);
     const struct sl_opt_value *v = &o->value[id];
-    const char *word = d->arg;
+    char word[WORD];
 
     sl_buf_fmt(b, "  --%s%s", d->type == SL_VAL_BOOL && !v->i ? "no-" : "",
                d->name);
     if (d->type == SL_VAL_CHOICE) {
-        /* Other spellings have '=' in them and no number. */
-        for (int64_t n = v->i; *word; word += strspn(word, "|")) {
-            size_t len = strcspn(word, "|");
-
-            if (!memchr(word, '=', len) && n-- == 0)
-                break;
-            word += len;
-        }
-        sl_buf_fmt(b, " %.*s", (int)strcspn(word, "|"), word);
+        put_word(word, sizeof(word), o, id);
+        sl_buf_fmt(b, " %s", word);
     } else if (d->type == SL_VAL_FLOAT) {
         sl_buf_fmt(b, " %g", v->f);
     } else if (d->type == SL_VAL_TEXT || d->type == SL_VAL_TEXTS) {
@@ -342,7 +382,7 @@ int sl_cli_serve(const struct sl_opts *o, struct sl_err *err)
     if (!rc)
         rc = fill(&s, &so, err);
     if (!rc)
-        describe(&s);
+        describe(&s, &so);
     if (!rc)
         rc = detach(&s, err);
     if (!rc) {

@@ -123,6 +123,8 @@ static void page(struct sl_server *s, struct sl_exchange *x)
     sl_page_reply(x);
 }
 
+static void info(struct sl_server *s, struct sl_exchange *x);
+
 /* A browser gets a page, a program gets JSON. */
 static void root(struct sl_server *s, struct sl_exchange *x)
 {
@@ -130,7 +132,7 @@ static void root(struct sl_server *s, struct sl_exchange *x)
     if (sl_page_is_wanted(x))
         page(s, x);
     else
-        sl_simple_info(s, x);
+        info(s, x);
 }
 
 /* Paths of the OpenAI surface are written without "/v1", which is optional. A
@@ -167,6 +169,19 @@ static const struct route *find_route(const char *path)
             return &routes[i];
     }
     return NULL;
+}
+
+static void info(struct sl_server *s, struct sl_exchange *x)
+{
+    char text[SL_COUNTOF(routes)][40];
+    const char *path[SL_COUNTOF(routes)];
+
+    for (size_t i = 0; i < SL_COUNTOF(routes); i++) {
+        snprintf(text[i], sizeof(text[i]), "%s%s",
+                 routes[i].access == KEY ? "/v1" : "", routes[i].path);
+        path[i] = text[i];
+    }
+    sl_info_reply(s, x, path, SL_COUNTOF(routes));
 }
 
 /* How the metrics call a route; the last is all that is none. */

@@ -14,6 +14,11 @@
 #include "server/keys.h"
 #include "sluice/sluice.h"
 
+/* Who drafts, in the words of the options, for GET /; method NULL: nobody. */
+struct sl_server_draft {
+    const char *method, *model, *speculate, *depth, *accept;
+};
+
 struct sl_server_opts {
     const char *host;
     uint16_t port; /* 0: any free one */
@@ -23,6 +28,10 @@ struct sl_server_opts {
     uint32_t n_name;
     /* Where the model comes from: a JSON object for GET /, or NULL. */
     const char *source;
+    const char *profile; /* of a bundle, or NULL */
+    const char *weights; /* their type, in the words of the option */
+    struct sl_server_draft draft;
+    uint32_t max_batched; /* rows of a step */
     const char *root; /* what a client can load the tokenizer from */
     uint32_t max_seqs;   /* sequences that run at once */
     uint32_t max_queued; /* sequences that wait beside those that run */

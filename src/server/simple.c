@@ -1,11 +1,9 @@
 /* server/simple.c - the endpoints that generate nothing */
 #include "server/task.h"
 
-#include "base/clock.h"
 #include "base/mem.h"
 #include "server/json_in.h"
 #include "server/json_out.h"
-#include "server/kept.h"
 
 static void put(struct sl_buf *b, const char *s)
 {
@@ -70,97 +68,7 @@ void sl_simple_models(struct sl_server *s, struct sl_exchange *x)
     send_json(x, b);
 }
 
-/* ---------------------------------------------------------------- what it is */
-
-static const char *const status_word[] = {"loading", "ready", "draining",
-                                          "failed"};
-
-/* Who drafts for the sequences that run, and how much. */
-static void put_drafters(struct sl_buf *b, struct sl_engine *e)
-{
-    static const char *const name[SL_STATS_BY] = {"auto", "mtp", "ngram",
-                                                  "dflash", "none"};
-    struct sl_engine_stats st;
-
-    sl_engine_stats(e, &st);
-    sl_buf_str(b, ",\"speculation\":[");
-    for (uint32_t i = 0; i < st.n_run && i < SL_STATS_SEQS; i++)
-        sl_buf_fmt(b, "%s{\"drafter\":\"%s\",\"depth\":%u}", i ? "," : "",
-                   name[st.by[i]], st.depth[i]);
-    sl_buf_byte(b, ']');
-}
-
-/* Where the model comes from, and what starting took. */
-static void put_source(struct sl_buf *b, const struct sl_server *s)
-{
-    if (s->opts.source)
-        sl_buf_fmt(b, ",\"source\":%s", s->opts.source);
-    if (s->engine)
-        sl_buf_fmt(b,
-                   ",\"loading_s\":{\"convert\":%.3f,\"map\":%.3f,"
-                   "\"calibrate\":%.3f,\"all\":%.3f}",
-                   s->info.convert_s, s->info.map_s, s->info.calibrate_s,
-                   s->info.load_s);
-}
-
-void sl_simple_info(struct sl_server *s, struct sl_exchange *x)
-{
-    struct sl_buf *b = &s->scratch;
-    const struct sl_engine_info *i = &s->info;
-    struct sl_engine_stats stats;
-    struct sl_gen_opts d = {0};
-
-    sl_buf_reset(b);
-    sl_buf_fmt(b,
-               "{\"object\":\"server.info\",\"name\":\"sluice\",\"version\":"
-               "\"%s\",\"status\":\"%s\",\"model\":{\"id\":",
-               sl_version(), status_word[s->status]);
-    put(b, s->opts.name[0]);
-    sl_buf_str(b, ",\"aliases\":[");
-    for (uint32_t k = 1; k < s->opts.n_name; k++) {
-        if (k > 1)
-            sl_buf_byte(b, ',');
-        put(b, s->opts.name[k]);
-    }
-    sl_buf_str(b, "],\"root\":");
-    put(b, s->opts.root);
-    if (s->engine) {
-        sl_gen_opts_init(&d, s->engine);
-        sl_buf_str(b, ",\"architecture\":");
-        put(b, i->arch);
-        sl_buf_fmt(b,
-                   ",\"max_model_len\":%u},\"profile\":{\"isa\":\"%s\","
-                   "\"threads\":%u,\"max_num_seqs\":%u,\"block_size\":64,"
-                   "\"kv_pool_tokens\":%llu,\"prefix_cache\":%s},"
-                   "\"prefix_cache\":",
-                   i->max_model_len, i->isa, i->n_thread, s->max_seqs,
-                   (unsigned long long)i->kv_pool_tokens,
-                   i->prefix_cache ? "true" : "false");
-        sl_engine_stats(s->engine, &stats);
-        sl_kept_json(b, &stats.prefix, i->prefix_cache);
-        sl_buf_str(b, ",\"default_sampling\":{\"temperature\":");
-        sl_json_put_float(b, d.temperature);
-        sl_buf_str(b, ",\"top_p\":");
-        sl_json_put_float(b, d.top_p);
-        sl_buf_fmt(b, ",\"top_k\":%d,\"min_p\":", d.top_k);
-        sl_json_put_float(b, d.min_p);
-        sl_buf_str(b, ",\"repetition_penalty\":");
-        sl_json_put_float(b, d.repetition_penalty);
-    }
-    sl_buf_byte(b, '}');
-    put_source(b, s);
-    if (s->engine)
-        put_drafters(b, s->engine);
-    sl_buf_str(b, ",\"parsers\":{\"reasoning\":\"qwen3\",\"tools\":");
-    put(b, s->opts.tool_parser);
-    sl_buf_fmt(b,
-               ",\"reasoning_field\":\"both\"},\"limits\":{"
-               "\"max_num_queued_reqs\":%u,\"max_n\":%d,\"max_logprobs\":%d},"
-               "\"uptime_s\":%.0f}",
-               s->opts.max_queued, SL_MAX_CHOICES, SL_MAX_TOP,
-               sl_clock_s(s->start_ns, sl_clock_ns()));
-    send_json(x, b);
-}
+/* ---------------------------------------------------------------- its tokens */
 
 static void put_named(struct sl_buf *b, const struct sl_server *s,
                       const char *key, enum sl_named_token which)

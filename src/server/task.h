@@ -179,8 +179,11 @@ void sl_answer_end(struct sl_task *t); /* all choices have ended */
 /* ---- small endpoints (simple.c) ---- */
 
 void sl_simple_models(struct sl_server *s, struct sl_exchange *x);
-void sl_simple_info(struct sl_server *s, struct sl_exchange *x);
 void sl_simple_tokenizer_info(struct sl_server *s, struct sl_exchange *x);
+
+/* GET / (info.c); the paths that there are. */
+void sl_info_reply(struct sl_server *s, struct sl_exchange *x,
+                   const char *const *endpoint, size_t n_endpoint);
 
 /* POST bodies: made by a text worker, sent by the loop. */
 enum sl_simple { SL_SIMPLE_TOKENIZE, SL_SIMPLE_DETOKENIZE };

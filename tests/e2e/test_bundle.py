@@ -181,6 +181,8 @@ def served_bundle():
             "name": "demo-bundle", "repo": "t/demo-bundle", "profile": "plain",
             "revision": BUNDLE.sha(),
             "digest": sha256(BUNDLE.files["serve_bundle.json"])}, i)
+        check(i["mode"] == "plain" and i["drafter"] is None and
+              i["profile"]["name"] == "plain", i)
         check(i["source"]["weights"] == {"repo": WEIGHTS.name,
                                          "revision": WEIGHTS.sha()}, i)
         check(set(i["source"]["fetching_s"]) == {

@@ -46,6 +46,20 @@ def public_pages():
     r, data = S.ask("GET", "/", headers={})
     info = json.loads(data)
     check(info["object"] == "server.info", data)
+    check(info["status"] == "ready" and info["mode"] == "speculative" and
+          info["build"] and info["drafter"] == {
+              "method": "auto", "model": None, "speculate": "all",
+              "draft_depth": "auto", "accept": "exact"}, info)
+    check(info["model"]["id"] == "org/tiny" and info["model"]["aliases"] ==
+          ["alias"] and info["model"]["quantization"] == "auto" and
+          info["model"]["max_model_len"] == 512, info)
+    check(info["profile"]["name"] is None and
+          info["profile"]["max_num_batched_tokens"] == 512 and
+          info["profile"]["kv_blocks"] * 64 ==
+          info["profile"]["kv_pool_tokens"] > 0, info)
+    check(info["limits"]["max_request_bytes"] == 64 << 20 and
+          "/v1/chat/completions" in info["endpoints"] and
+          "/health" in info["endpoints"], info)
     check(all(s["drafter"] in ("mtp", "ngram", "dflash", "none")
               for s in info["speculation"]), info)
     check("secret" not in data.decode() and str(GOLD) not in data.decode())
