@@ -482,6 +482,14 @@ static bool read_tool(struct job *j, struct tool *t, json_t *item)
     return true;
 }
 
+/* Whoever made tool i is to know that it is this one. */
+static void blame(struct job *j, size_t i, const char *part)
+{
+    if (j->g->failed)
+        (void)sl_wrap(&j->g->err, j->g->err.code, "tools[%zu].function.%s", i,
+                      part);
+}
+
 /* What stands between the two tags, for all tools. */
 static uint32_t tools_node(struct job *j)
 {
@@ -492,14 +500,17 @@ static uint32_t tools_node(struct job *j)
     for (size_t i = 0; i < json_array_size(j->c->tools) && !j->g->failed; i++) {
         struct tool t;
 
-        if (!read_tool(j, &t, json_array_get(j->c->tools, i)))
+        if (!read_tool(j, &t, json_array_get(j->c->tools, i))) {
+            blame(j, i, "name");
             break;
+        }
         if (!t.schema)
             t.schema = empty;
         if (!j->c->only || !strcmp(j->c->only, t.name)) {
             any = true;
             sl_grammar_add(j->g, alt, one_tool(j, &t));
             sl_jschema_finish(t.j);
+            blame(j, i, "parameters");
         }
         sl_jschema_close(&t.j);
     }

@@ -468,10 +468,20 @@ static int make_shape(struct sl_task *t)
                          style == SL_PARSE_QWEN3_HERMES, &t->refusal);
 }
 
-/* The field to blame for a shape that is not understood. */
-static const char *form_field(const struct sl_task *t)
+/* The shape is not understood: which field is to blame? What is wrong with a tool
+ * begins with its place. */
+static int fail_shape(struct sl_task *t, int rc, struct sl_err *err)
 {
-    return t->q.form.field ? t->q.form.field : "tools";
+    const char *field = t->q.form.field ? t->q.form.field : "tools";
+    char param[128];
+    size_t n = strcspn(err->msg, ":");
+
+    if (strncmp(err->msg, "tools[", 6) == 0 && n < sizeof(param)) {
+        snprintf(param, sizeof(param), "%.*s", (int)n, err->msg);
+        return failed(t, rc, "invalid_value", param, err);
+    }
+    (void)sl_wrap(err, rc, "%s", field);
+    return failed(t, rc, "invalid_value", field, err);
 }
 
 static int submit(struct sl_task *t, struct sl_choice *c, uint64_t seed)
@@ -510,11 +520,9 @@ static int submit(struct sl_task *t, struct sl_choice *c, uint64_t seed)
                       o.allowed_ids ? "allowed_token_ids" : "bad_words", &err);
     rc = sl_gen_submit(&c->gen, t->s->engine, &o, &err);
     /* What else could be wrong was looked at before. */
-    if (o.shape)
-        rc = sl_wrap(&err, rc, "%s", form_field(t));
-    return rc ? failed(t, rc, "invalid_value",
-                       o.shape ? form_field(t) : NULL, &err)
-              : 0;
+    if (rc && o.shape)
+        return fail_shape(t, rc, &err);
+    return rc ? failed(t, rc, "invalid_value", NULL, &err) : 0;
 }
 
 /* Nothing is generated, and nothing has to be read either. */

@@ -267,6 +267,16 @@ def places_of_errors():
             (one_tool(name=""), "tools[1].function.name"),
             (one_tool(name="f"), "tools[1].function.name"),
             (one_tool(name="g", parameters=1), "tools[1].function.parameters"),
+            (one_tool(name="g", parameters={"type": "object", "properties": {
+                "a": {"pattern": "("}}}, strict=True),
+             "tools[1].function.parameters"),
+            (m(tools=[TOOL, {"type": "function", "function": {
+                "name": "a>"}}], tool_choice="required"),
+             "tools[1].function.name"),
+            (m(tools=[TOOL], tool_choice="auto", response_format={
+                "type": "json_schema", "json_schema": {
+                    "schema": {"type": "x"}}}),
+             "response_format.json_schema.schema"),
             (m(tools=[1]), "tools[0]"),
             (m(tools=[{"type": "x"}]), "tools[0].type"),
             (m(tools=[{"type": "function"}]), "tools[0].function"),
