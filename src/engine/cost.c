@@ -14,8 +14,8 @@
 #define GAIN_LEAST 0.02 /* of a short step: there are many, and what disturbs them */
 #define LONG_S 0.01     /* lasts longer than one; of all from here on GAIN. Chosen */
 #define MANY 64  /* times of a size that are a plain mean, at most */
-#define FIRST 16 /* of them correct what was measured at the start, and say nothing
-                    about the machine. Chosen. */
+#define FIRST 16 /* of them, and all of short ones, correct what was measured at the
+                    start, and say nothing about the machine. Chosen. */
 #define FRESH 64 /* times of any size after which one may be wrong. Chosen. */
 #define OUTLIER 2  /* a step that took so many times as long tells no more */
 #define FIRST_CONTEXT 3   /* the first rate of context is the least of so many */
@@ -183,7 +183,8 @@ static void move(struct sl_cost *c, int i, double e)
     c->n_seen[i] += c->n_seen[i] < MANY;
     if (!c->pace)
         return;
-    if (c->n_seen[i] >= FIRST && c->first_s[i] <= 0)
+    if (c->first_s[i] <= 0 &&
+        c->n_seen[i] >= (c->step_s[i] < LONG_S ? MANY : FIRST))
         c->first_s[i] = c->step_s[i] / level;
     sl_pace_saw(c->pace, c, (uint32_t)i);
 }

@@ -6,6 +6,8 @@
  */
 #include "engine/pace.h"
 
+#define NOISE 0.12 /* a level so near to 1 is that of fixed figures, which are not
+                      better known themselves. Chosen. */
 #define LATELY 24 /* observations: some six rounds. Chosen. */
 
 void sl_pace_add(struct sl_pace *p, struct sl_cost *c)
@@ -48,7 +50,7 @@ static double shared(const struct sl_pace *p)
         up = up <= 0 || x < up ? x : up;
         down = x > down ? x : down;
     }
-    return up > 1 ? up : down < 1 && down > 0 ? down : 1;
+    return up > 1 + NOISE ? up : down < 1 - NOISE && down > 0 ? down : 1;
 }
 
 void sl_pace_saw(struct sl_pace *p, const struct sl_cost *c, uint32_t bucket)
