@@ -125,6 +125,24 @@ static void print_hist(struct sl_buf *b, const struct sl_metrics *m,
             m->hist[h].sum);
 }
 
+/* Without the label of an engine, as vLLM has it; there a stream counts once for
+ * each of its events, here once, as other answers do. */
+static void print_tools(struct sl_buf *b, const struct sl_metrics *m,
+                        const char *model)
+{
+    static const char *const mode[] = {"non_streaming", "streaming"};
+    static const char *const outcome[] = {"no_tool_call", "tool_call"};
+
+    head(b, "tool_call_parser_invocations_total", "counter",
+         "Answers that were looked through for calls of tools.");
+    for (int k = 0; k < 4; k++)
+        sl_buf_fmt(b,
+                   "vllm:tool_call_parser_invocations_total{%s,mode=\"%s\","
+                   "outcome=\"%s\",request_type=\"chat_completions\"} %llu\n",
+                   model, mode[k / 2], outcome[k % 2],
+                   (unsigned long long)m->tool_parse[k / 2][k % 2]);
+}
+
 /* ------------------------------------------------------------ HTTP requests */
 
 static const char *const method_name[] = {"GET", "POST", "other"};
@@ -355,12 +373,16 @@ static void print_counts(struct sl_buf *b, const struct sl_metrics *m,
 void sl_metrics_print(struct sl_buf *b, const struct sl_metrics *m,
                       const struct sl_metrics_more *x)
 {
-    static const char *const reason[] = {"stop", "length", "abort", "error"};
+    /* The last is vLLM's and never happens here. */
+    static const char *const reason[] = {"stop", "length", "abort", "error",
+                                         "repetition"};
     struct sl_buf labels;
+    size_t n_model;
 
     sl_buf_init(&labels, 4096);
     sl_buf_str(&labels, "model_name=");
     sl_json_put_str(&labels, x->model, strlen(x->model));
+    n_model = labels.len;
     sl_buf_str(&labels, ",engine=\"0\"");
     if (labels.failed) {
         sl_buf_deinit(&labels);
@@ -368,14 +390,17 @@ void sl_metrics_print(struct sl_buf *b, const struct sl_metrics *m,
     }
     print_engine(b, x, labels.p);
     head(b, "request_success_total", "counter", "Requests that ended.");
-    for (int i = 0; i < SL_N_REASON; i++)
+    for (size_t i = 0; i < SL_COUNTOF(reason); i++)
         sl_buf_fmt(b,
                    "vllm:request_success_total{%s,finished_reason=\"%s\"} "
                    "%llu\n",
-                   labels.p, reason[i], (unsigned long long)m->reason[i]);
+                   labels.p, reason[i],
+                   i < SL_N_REASON ? (unsigned long long)m->reason[i] : 0ull);
     print_counts(b, m, labels.p);
     for (int i = 0; i < SL_N_HIST; i++)
         print_hist(b, m, (enum sl_hist)i, labels.p);
     print_http(b, m, x->handler);
+    labels.p[n_model] = 0;
+    print_tools(b, m, labels.p);
     sl_buf_deinit(&labels);
 }

@@ -44,6 +44,8 @@ struct sl_metrics {
     uint64_t reason[SL_N_REASON];
     uint64_t prompt_tokens, cached_tokens, generation_tokens;
     uint64_t corrupted; /* logits that were NaN */
+    uint64_t tool_parse[2][2]; /* answers that might call tools: streamed?
+                                  called? */
     struct sl_http_count http[SL_N_HANDLER][SL_N_METHOD];
     struct {
         uint64_t n[SL_MAX_BUCKET + 1];

@@ -171,6 +171,9 @@ static void account(struct sl_task *t, enum sl_reason why)
             m->reason[why]++;
         else if (c->finish)
             m->reason[strcmp(c->finish, "length") ? SL_R_STOP : SL_R_LENGTH]++;
+        if (c->finish && t->q.tools)
+            m->tool_parse[t->q.stream.v]
+                         [c->parse && sl_parse_n_calls(c->parse) > 0]++;
         if (!c->gen)
             continue;
         sl_gen_stats(c->gen, &st);
@@ -202,6 +205,9 @@ static void on_gone(struct sl_exchange *x)
     atomic_store_explicit(&t->cancel, true, memory_order_relaxed);
     if (t->is_live)
         account(t, SL_R_ABORT);
+    else
+        t->s->metrics.reason[SL_R_ABORT]++; /* how many there would be is not
+                                               known yet */
     t->x = NULL;
     if (t->is_live)
         dispose(t); /* else a worker has it; prepared() sees that x is gone */

@@ -478,7 +478,9 @@ def client_leaves():
         s.close()
     wait_for(lambda: S.ask("GET", "/load", headers={})[1] ==
              b'{"server_load":0}', "places are not given back")
-    wait_for(lambda: S.metric(abort) > before, "abort")
+    # Four of the stream, and of the other as many or, if it was still being
+    # read, one.
+    wait_for(lambda: S.metric(abort) > before + 4, "abort")
     check(S.post(P, text())["choices"], "others go on")
 
 
@@ -610,6 +612,13 @@ def one_call_at_most():
                   "".join(x["function"]["arguments"] for x in b), deltas)
             check(events[-1]["usage"]["completion_tokens"] == n, events[-1])
         check(calls > 1, "the model never calls twice: the test shows nothing")
+        for mode, n in (("streaming", 2), ("non_streaming", 4)):
+            name = ('vllm:tool_call_parser_invocations_total{model_name="demo",'
+                    f'mode="{mode}",outcome="%s",request_type='
+                    '"chat_completions"}')
+            check(d.metric(name % "tool_call") > 0 and n == sum(
+                d.metric(name % x) for x in ("tool_call", "no_tool_call")),
+                mode)
     finally:
         d.stop(signal.SIGKILL)
 
