@@ -278,6 +278,9 @@ enum sl_opt_type {
     X(API_KEY_FILE, TEXT, SL_VERB_SERVE, "api-key-file", "", "FILE", 0, 0, "", \
       "More such keys, one in a line; blank lines and those with # in front "  \
       "are left out. SIGHUP reads it again.")                                  \
+    X(PROTECT, CHOICE, SL_VERB_SERVE, "protect", "", "api|all", 0, 0, "api",   \
+      "For what a key is needed: /v1, or also tokenize, metrics and GET /; "   \
+      "health and the page are always open.")                                  \
     X(SERVED_MODEL_NAME, TEXT, SL_VERB_SERVE | SL_VERB_BENCH, "served-model-name",             \
       "-a --alias", "NAME", 0, 0, "",                                          \
       "What clients call the model; several are separated by commas, the "     \

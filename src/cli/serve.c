@@ -277,6 +277,7 @@ static int fill(struct serve *s, struct sl_server_opts *so, struct sl_err *err)
         .port = (uint16_t)v[SL_OPT_PORT].i,
         /* Who names a port wants that one. */
         .n_port = v[SL_OPT_PORT].from < SL_FROM_ENV ? MAX_PORTS : 1,
+        .protect_all = v[SL_OPT_PROTECT].i,
         .keys = {s->o.list, s->o.n_list, v[SL_OPT_API_KEY_FILE].s},
         .name = s->name,
         .source = s->source,
@@ -295,6 +296,9 @@ static int fill(struct serve *s, struct sl_server_opts *so, struct sl_err *err)
         .ready = ready,
         .ctx = s,
     };
+    if (so->protect_all && !so->keys.n && !so->keys.file)
+        return sl_fail(err, SL_EARG,
+                       "--protect all needs --api-key or --api-key-file");
     if (!so->tls_cert != !so->tls_key)
         return sl_fail(err, SL_EARG,
                        "--ssl-certfile and --ssl-keyfile belong together");

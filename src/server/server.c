@@ -44,8 +44,9 @@ struct run {
 
 /* --------------------------------------------------------------------- routes */
 
-/* PROBE: public, and asked every few seconds by machines. */
-enum access { PUBLIC, PROBE, KEY };
+/* Who needs no key: OPEN, nobody ever does; PUBLIC, nobody unless all is
+ * protected (--protect). */
+enum access { OPEN, PUBLIC, KEY };
 
 struct route {
     const char *path;
@@ -145,15 +146,15 @@ static const struct route routes[] = {
     {"/tokenize", "POST", PUBLIC, true, tokenize},
     {"/detokenize", "POST", PUBLIC, true, detokenize},
     {"/tokenizer_info", "GET, HEAD", PUBLIC, true, sl_simple_tokenizer_info},
-    {"/health", "GET, HEAD", PROBE, false, health},
-    {"/ping", "GET, HEAD, POST", PROBE, false, health},
-    {"/ready", "GET, HEAD", PROBE, false, ready},
+    {"/health", "GET, HEAD", OPEN, false, health},
+    {"/ping", "GET, HEAD, POST", OPEN, false, health},
+    {"/ready", "GET, HEAD", OPEN, false, ready},
     {"/version", "GET, HEAD", PUBLIC, false, version},
     {"/load", "GET, HEAD", PUBLIC, false, load},
-    {"/metrics", "GET, HEAD", PROBE, false, metrics},
+    {"/metrics", "GET, HEAD", PUBLIC, false, metrics},
     {"/", "GET, HEAD", PUBLIC, false, root},
-    {"/page.css", "GET, HEAD", PUBLIC, false, page},
-    {"/page.js", "GET, HEAD", PUBLIC, false, page},
+    {"/page.css", "GET, HEAD", OPEN, false, page},
+    {"/page.js", "GET, HEAD", OPEN, false, page},
 };
 
 static const struct route *find_route(const char *path)
@@ -282,11 +283,22 @@ static bool refuse_body(struct sl_exchange *x)
     return false;
 }
 
+static bool needs_key(const struct sl_server *s, const struct route *r,
+                      const struct sl_exchange *x)
+{
+    if (!s->keys.n || r->access == OPEN)
+        return false;
+    if (r->access == KEY)
+        return true;
+    /* A browser cannot send a key before it has the page that asks for it. */
+    return s->opts.protect_all && !(r->get == root && sl_page_is_wanted(x));
+}
+
 static bool refuse_state(struct sl_server *s, const struct route *r,
                          struct sl_exchange *x)
 {
     x->key = sl_keys_find(&s->keys, x->msg);
-    if (r->access == KEY && s->keys.n && !x->key) {
+    if (needs_key(s, r, x) && !x->key) {
         sl_error_reply(x, 401, NULL, NULL,
                        "the API key is missing or wrong, or two differ; send "
                        "'Authorization: Bearer KEY'");
@@ -330,6 +342,17 @@ static void handle(void *ctx, struct sl_exchange *x)
     }
 }
 
+/* Asked every few seconds, by machines. */
+static bool is_probe(size_t handler)
+{
+    const struct route *r = routes;
+
+    if (handler >= SL_COUNTOF(routes))
+        return false;
+    r += handler;
+    return r->get == health || r->get == ready || r->get == metrics;
+}
+
 /* UTC, to the millisecond. */
 static void put_time(char out[MAX_LOG_TIME])
 {
@@ -364,8 +387,7 @@ static void ended(void *ctx, const struct sl_exchange *x)
     double spent = sl_clock_s(x->begun_ns, sl_clock_ns());
     int status = x->is_gone ? 499 : x->status;
     size_t handler = handler_of(x->path);
-    bool quiet = status == 200 && handler < SL_COUNTOF(routes) &&
-                 routes[handler].access == PROBE;
+    bool quiet = status == 200 && is_probe(handler);
 
     if (whole)
         sl_metrics_http(&s->metrics, handler,

@@ -24,6 +24,7 @@ struct sl_server_opts {
     uint16_t port; /* 0: any free one */
     uint16_t n_port; /* it and those behind it that will do; 0: it alone */
     struct sl_keys_from keys; /* none: everybody may ask */
+    bool protect_all; /* a key for all but probes of health and the page */
     const char *const *name; /* [n_name] served model names, n_name > 0 */
     uint32_t n_name;
     /* Where the model comes from: a JSON object for GET /, or NULL. */

@@ -647,8 +647,18 @@ def z_drain():
 
 @test
 def z_queue_full_and_errors_while_starting():
-    s = Server("--max-num-queued-reqs", "0", "--max-num-seqs", "1", files=64)
+    s = Server("--max-num-queued-reqs", "0", "--max-num-seqs", "1", "--api-key",
+               "secret", "--protect", "all", files=64)
     try:
+        for path, status in (("/health", 200), ("/ready", 200), ("/ping", 200),
+                             ("/page.js", 200), ("/metrics", 401), ("/", 401),
+                             ("/version", 401), ("/tokenizer_info", 401)):
+            r, data = s.ask("GET", path, headers={})
+            check(r.status == status, (path, r.status, data))
+            check(s.ask("GET", path)[0].status == 200, path)
+        check(s.ask("POST", "/tokenize", {}, {})[0].status == 401)
+        check(s.ask("GET", "/", headers={"Accept": "text/html"})[0].status == 200)
+        check(s.ask("OPTIONS", "/", headers={})[0].status == 204)
         limits = pathlib.Path(f"/proc/{s.p.pid}/limits").read_text()
         soft, hard = re.search(r"Max open files +(\S+) +(\S+)", limits).groups()
         check(soft == hard != "64", limits)
@@ -664,8 +674,8 @@ def z_queue_full_and_errors_while_starting():
         check(r.status == 400 and b"maximum context length" in data, data)
         body = json.dumps(text(max_tokens=400, ignore_eos=True, stream=True))
         c = s.connect()
-        c.sendall((f"POST {P} HTTP/1.1\r\nContent-Length: {len(body)}\r\n\r\n"
-                   f"{body}").encode())
+        c.sendall((f"POST {P} HTTP/1.1\r\nX-Api-Key: secret\r\n"
+                   f"Content-Length: {len(body)}\r\n\r\n{body}").encode())
         c.recv(10)
         r, data = s.ask("POST", P, text())
         check(r.status in (200, 503), data)

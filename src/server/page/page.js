@@ -93,10 +93,12 @@ function follow(f) {
 
 /* ---- one answer */
 
+function key() {
+  return $("key").value ? { Authorization: "Bearer " + $("key").value } : {};
+}
+
 function head() {
-  const h = { "Content-Type": "application/json" };
-  if ($("key").value) h.Authorization = "Bearer " + $("key").value;
-  return h;
+  return { "Content-Type": "application/json", ...key() };
 }
 
 function body() {
@@ -220,7 +222,13 @@ function percent(a, b) {
 
 async function look() {
   try {
-    const t = await (await fetch("metrics")).text();
+    const r = await fetch("metrics", { headers: key() });
+    if (r.status === 401) {
+      $("status").textContent = "The server wants a key.";
+      return;
+    }
+    const t = await r.text();
+    if (!$("model").textContent) name();
     const now = { at: performance.now(), n: sum(t, "vllm:generation_tokens_total") };
     $("running").textContent = sum(t, "vllm:num_requests_running");
     $("waiting").textContent = sum(t, "vllm:num_requests_waiting");
@@ -243,7 +251,8 @@ async function look() {
 
 async function name() {
   try {
-    const i = await (await fetch(".", { headers: { Accept: "application/json" } })).json();
+    const i = await (await fetch(".", {
+      headers: { Accept: "application/json", ...key() } })).json();
     $("model").textContent = i.model.id;
     document.title = "Sluice – " + i.model.id;
   } catch (e) {
