@@ -3,8 +3,9 @@
  * The oracle is an engine without drafts, one request after the other. Against
  * its ids, log-probabilities, alternatives and ends: every way of drafting, the
  * requests one by one and sixteen at a time; with the prompts resumed from the
- * prefix cache; with a pool so small that some are preempted; and while others
- * beside them are cancelled. Requests are greedy, and sampled with everything
+ * prefix cache; with a pool so small that some are preempted; while others beside
+ * them are cancelled; up to the last token of the context; and across that from
+ * which on a block drafter is not used. Requests are greedy, and sampled with everything
  * that changes a distribution.
  *
  * Usage: prop_draft [N_REQUEST]; 24 by default, 200 when SL_TEST_FULL is set.
@@ -24,6 +25,7 @@
 #define MAX_REQUEST 200
 #define N_TOP 2
 #define TOGETHER 16
+#define ENDS 2  /* requests whose context ends with them, of each way */
 #define KEPT 24 /* requests whose states the cache holds */
 
 static unsigned n_pass, n_fail;
@@ -303,32 +305,45 @@ static bool same(const struct answer *a, const struct answer *b)
 
 /* -------------------------------------------------------------- engines */
 
-static struct sl_engine *open_engine(const char *dir, const struct way *w,
-                                     uint32_t n_seq, uint32_t pool,
-                                     bool prefix)
+static void engine_opts(struct sl_engine_opts *o, const struct way *w,
+                        uint32_t n_seq)
 {
-    struct sl_engine_opts o;
+    sl_engine_opts_init(o);
+    o->n_thread = 1;
+    o->pin = false;
+    o->max_num_seqs = n_seq;
+    o->max_num_batched_tokens = 96;
+    o->max_model_len = 256;
+    o->prefix_cache_bytes = 8 << 20;
+    o->draft = w ? w->who : SL_DRAFT_OFF;
+    o->draft_depth = w ? w->depth : 0;
+    o->drafter = w ? w->by : SL_DRAFTER_AUTO;
+}
+
+static struct sl_engine *open_with(const char *dir, const struct way *w,
+                                   const struct sl_engine_opts *o)
+{
     struct sl_engine *e = NULL;
     struct sl_err err = {0};
 
-    sl_engine_opts_init(&o);
-    o.n_thread = 1;
-    o.pin = false;
-    o.max_num_seqs = n_seq;
-    o.max_num_batched_tokens = 96;
-    o.max_model_len = 256;
-    o.kv_pool_tokens = pool;
-    o.prefix_cache = prefix;
-    o.prefix_cache_bytes = 8 << 20;
-    o.draft = w ? w->who : SL_DRAFT_OFF;
-    o.draft_depth = w ? w->depth : 0;
-    o.drafter = w ? w->by : SL_DRAFTER_AUTO;
-    if (sl_engine_open(&e, dir, &o, &err))
+    if (sl_engine_open(&e, dir, o, &err))
         die(&err);
     /* Nothing was submitted yet, so the engine's thread does not look. */
     if (w && w->instead)
         e->drafter[SL_BY_NGRAM] = w->instead;
     return e;
+}
+
+static struct sl_engine *open_engine(const char *dir, const struct way *w,
+                                     uint32_t n_seq, uint32_t pool,
+                                     bool prefix)
+{
+    struct sl_engine_opts o;
+
+    engine_opts(&o, w, n_seq);
+    o.kv_pool_tokens = pool;
+    o.prefix_cache = prefix;
+    return open_with(dir, w, &o);
 }
 
 /* All requests, up to `at_once` at a time. */
@@ -410,6 +425,55 @@ static void try_hard(const struct world *w, const struct way *way)
     compare(w, way, "preempted, beside cancelled ones");
 }
 
+/* A context that ends with the last token of the answer: drafts and blocks reach
+ * to its end and not beyond. */
+static void try_end(const struct world *all, const struct way *way)
+{
+    if (way->by == SL_DRAFTER_DFLASH && !all->has_flash)
+        return;
+    for (int i = 0; i < all->n && i < ENDS; i++) {
+        struct world w = *all;
+        struct sl_engine_opts o;
+        struct sl_engine *e;
+
+        w.ask += i;
+        w.want += i;
+        w.got += i;
+        w.n = 1;
+        engine_opts(&o, way, 1);
+        o.max_model_len = (uint32_t)w.ask->n_ids + N_OUT;
+        e = open_with(w.dir, way, &o);
+        ask_all(e, w.ask, 1, 1, w.got);
+        sl_engine_close(&e);
+        compare(&w, way, "to the end of the context");
+    }
+}
+
+/* The block drafter leaves within the answers, alone and together, and others go
+ * on in its place. */
+static void try_far(const struct world *all, const struct way *way)
+{
+    struct world some = *all, *w = &some;
+    struct sl_engine_opts o;
+    struct sl_engine *e;
+    uint64_t before = n_drafted;
+
+    if (!w->has_flash ||
+        (way->by != SL_DRAFTER_DFLASH && way->by != SL_DRAFTER_AUTO))
+        return;
+    some.n = all->n < 8 ? all->n : 8;
+    for (uint32_t seqs = 1; seqs <= 8; seqs += 7) {
+        engine_opts(&o, way, seqs);
+        o.dflash_max_context = 60;
+        o.dflash_hysteresis = 10;
+        e = open_with(w->dir, way, &o);
+        ask_all(e, w->ask, w->n, (int)seqs, w->got);
+        sl_engine_close(&e);
+        compare(w, way, "across the block drafter's context");
+    }
+    verdict(n_drafted > before, w->name, way, "nobody drafted", -1);
+}
+
 /* The next turn: prompt, answer, and a few tokens more. */
 static void next_turn(struct world *w)
 {
@@ -479,6 +543,15 @@ static void run_model(const char *name, const char *dir, int n,
         try_way(&w, &ways[i]);
     for (size_t i = 1; i < SL_COUNTOF(ways) && stride < 4; i += 2)
         try_hard(&w, &ways[i]);
+    for (size_t i = 0; i < SL_COUNTOF(ways) && stride < 4; i += 3) {
+        try_end(&w, &ways[i]);
+        try_far(&w, &ways[i]);
+    }
+    for (size_t i = 0; i < SL_COUNTOF(ways) && stride < 4; i++)
+        if (ways[i].by == SL_DRAFTER_DFLASH) {
+            try_end(&w, &ways[i]);
+            try_far(&w, &ways[i]);
+        }
     try_turns(&w, &ways[3]);
     printf("%s: %llu of %llu drafts were right\n", name,
            (unsigned long long)n_accepted, (unsigned long long)n_drafted);
