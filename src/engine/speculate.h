@@ -32,6 +32,7 @@ enum sl_odds_of {
  * predecessors were; and how many those were. */
 struct sl_odds {
     double right[SL_MAX_DRAFT];
+    double fade[SL_MAX_DRAFT]; /* of a depth against the one before, usually */
     uint32_t n_seen[SL_MAX_DRAFT];
 };
 

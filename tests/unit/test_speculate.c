@@ -671,6 +671,27 @@ static void test_fixed_depth(void **state)
     assert_int_equal(bid.by, SL_BY_NONE);
 }
 
+/* Before anything was seen a block drafter is hoped to stay right for a whole
+ * block, and a chain to fade: passes that take as long are not as good. */
+static void test_first_hopes(void **state)
+{
+    struct sim m = {.fixed = 10, .row = 0.1, .pass = 0.1, .n_seq = 1};
+    struct sl_bid bid = {.guess = &m.guess[0]};
+
+    (void)state;
+    sim_init(&m);
+    sl_cost_learn(&m.s.pass[SL_BY_FLASH], 1, 0, 0.7);
+    bid.odds[SL_BY_MTP] = SL_ODDS_MTP;
+    bid.odds[SL_BY_FLASH] = SL_ODDS_FLASH;
+    bid.most[SL_BY_MTP] = bid.most[SL_BY_FLASH] = 7;
+    m.s.fixed = 7;
+    plan(&m, &bid, 1, 32);
+    assert_int_equal(bid.by, SL_BY_FLASH);
+    m.s.fixed = 2;
+    plan(&m, &bid, 1, 32);
+    assert_int_equal(bid.by, SL_BY_MTP);
+}
+
 /* Rows by users in place of the decision, and no more than there are drafts. */
 static void test_ladder_is_followed(void **state)
 {
@@ -875,6 +896,7 @@ int main(void)
         cmocka_unit_test(test_comes_back),
         cmocka_unit_test(test_guard),
         cmocka_unit_test(test_fixed_depth),
+        cmocka_unit_test(test_first_hopes),
         cmocka_unit_test(test_ladder_is_followed),
         cmocka_unit_test(test_ladder_refusals),
         cmocka_unit_test(test_guard_by_ratio),
