@@ -288,6 +288,10 @@ enum sl_opt_type {
     X(MAX_NUM_QUEUED_REQS, INT, SL_VERB_SERVE, "max-num-queued-reqs", "", "N", \
       0, 1 << 20, "2048",                                                      \
       "Sequences that may wait beside those that run; more get 503.")          \
+    X(MAX_NUM_QUEUED_TOKENS, COUNT, SL_VERB_SERVE, "max-num-queued-tokens", "",  \
+      "N", 0, (double)(1ll << 40), "0",                                        \
+      "Tokens of prompts that may wait to be read; of what comes beyond, only " \
+      "a request that would be alone is taken, more get 503. 0 is no limit.")  \
     X(DRAIN_TIMEOUT, INT, SL_VERB_SERVE, "drain-timeout", "", "SECONDS", 0,    \
       3600, "30", "How long running requests may go on after SIGTERM.")        \
     X(READY_TIMEOUT, INT, SL_VERB_SERVE, "ready-timeout", "", "SECONDS", 1,     \

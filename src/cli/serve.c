@@ -284,6 +284,7 @@ static int fill(struct serve *s, struct sl_server_opts *so, struct sl_err *err)
         .root = s->r.from_hub ? s->r.hub.repo : short_name(s->r.path),
         .max_seqs = (uint32_t)v[SL_OPT_MAX_NUM_SEQS].i,
         .max_queued = (uint32_t)v[SL_OPT_MAX_NUM_QUEUED_REQS].i,
+        .max_queued_tokens = (uint64_t)v[SL_OPT_MAX_NUM_QUEUED_TOKENS].i,
         .drain_ms = (uint32_t)v[SL_OPT_DRAIN_TIMEOUT].i * 1000,
         .ready_s = (uint32_t)v[SL_OPT_READY_TIMEOUT].i,
         .request_s = (uint32_t)v[SL_OPT_REQUEST_TIMEOUT].i,

@@ -134,8 +134,10 @@ static void put_limits(struct sl_buf *b, const struct sl_server *s)
     sl_http_limits_init(&l);
     sl_buf_fmt(b,
                ",\"limits\":{\"max_request_bytes\":%zu,"
-               "\"max_num_queued_reqs\":%u,\"max_n\":%d,\"max_logprobs\":%d}",
-               l.max_body, s->opts.max_queued, SL_MAX_CHOICES, SL_MAX_TOP);
+               "\"max_num_queued_reqs\":%u,\"max_num_queued_tokens\":%llu,"
+               "\"max_n\":%d,\"max_logprobs\":%d}",
+               l.max_body, s->opts.max_queued,
+               (unsigned long long)s->opts.max_queued_tokens, SL_MAX_CHOICES, SL_MAX_TOP);
 }
 
 void sl_info_reply(struct sl_server *s, struct sl_exchange *x,

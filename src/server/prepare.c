@@ -222,6 +222,14 @@ static int reserve(struct sl_task *t)
     return 0;
 }
 
+static int queue_tokens(struct sl_task *t)
+{
+    if (sl_task_queue_tokens(t))
+        return 0;
+    return sl_refuse(&t->refusal, 503, "overloaded", NULL, "%s",
+                     sl_queue_is_full);
+}
+
 static int make_prompts(struct sl_task *t)
 {
     if (sl_mem_alloc(&t->prompt, t->n_prompt, sizeof(*t->prompt), "prompts",
@@ -586,7 +594,7 @@ void sl_task_prepare(struct sl_job *j)
     if (sl_check_model(t->s, t->q.model, &t->refusal) ||
         check_bias(t) ||
         check_ids(t, t->q.allowed_ids, t->q.n_allowed, "allowed_token_ids") ||
-        reserve(t) || make_prompts(t) || check_fit(t))
+        reserve(t) || make_prompts(t) || check_fit(t) || queue_tokens(t))
         return;
     if (!make_shape(t))
         (void)make_choices(t);

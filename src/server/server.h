@@ -36,6 +36,7 @@ struct sl_server_opts {
     const char *root; /* what a client can load the tokenizer from */
     uint32_t max_seqs;   /* sequences that run at once */
     uint32_t max_queued; /* sequences that wait beside those that run */
+    uint64_t max_queued_tokens; /* of prompts that are not read yet; 0: any */
     uint32_t drain_ms;
     uint32_t request_s; /* a request may take so long; 0: no limit */
     uint32_t ready_s; /* loading may take so long; 0: as long as it takes */

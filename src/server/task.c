@@ -77,10 +77,19 @@ static bool is_idle(const struct sl_task *t)
     return true;
 }
 
+/* Its prompts were read, or will not be. */
+static void leave_queue(struct sl_task *t)
+{
+    atomic_fetch_sub_explicit(&t->s->n_queued, t->n_queued,
+                              memory_order_relaxed);
+    t->n_queued = 0;
+}
+
 static void dispose(struct sl_task *t)
 {
     struct sl_server *s = t->s;
 
+    leave_queue(t);
     /* Whoever has an answer may ask again at once. */
     if (is_idle(t)) {
         sl_task_release(s, t->n_reserved);
@@ -244,6 +253,7 @@ static void note_time(struct sl_choice *c, const struct sl_piece *p)
     t->s->n_out += p->n_ids;
     if (!t->first_ns) {
         t->first_ns = now;
+        leave_queue(t);
         sl_metrics_observe(&t->s->metrics, SL_H_TTFT,
                            sl_clock_s(t->x->begun_ns, now));
     }
@@ -524,6 +534,28 @@ bool sl_task_reserve(struct sl_server *s, uint32_t n)
 void sl_task_release(struct sl_server *s, uint32_t n)
 {
     atomic_fetch_sub_explicit(&s->n_place, n, memory_order_relaxed);
+}
+
+bool sl_task_queue_tokens(struct sl_task *t)
+{
+    struct sl_server *s = t->s;
+    unsigned long long have, n = 0;
+
+    for (uint32_t i = 0; i < t->n_prompt; i++)
+        n += t->prompt[i].n;
+    if (!s->opts.max_queued_tokens)
+        return true;
+    /* A count, which guards no other memory. One alone may be larger: else it
+     * could never be answered. */
+    have = atomic_load_explicit(&s->n_queued, memory_order_relaxed);
+    do {
+        if (have > 0 && have + n > s->opts.max_queued_tokens)
+            return false;
+    } while (!atomic_compare_exchange_weak_explicit(
+        &s->n_queued, &have, have + n, memory_order_relaxed,
+        memory_order_relaxed));
+    t->n_queued = n;
+    return true;
 }
 
 bool sl_task_admit(void *out, size_t size, struct sl_server *s,

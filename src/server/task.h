@@ -41,6 +41,8 @@ struct sl_server {
     struct sl_task *live;     /* tasks with generations */
     atomic_uint n_place;      /* sequences asked for and not yet ended, and
                                  calls that only read text */
+    atomic_ullong n_queued; /* tokens of prompts whose answers have not begun,
+                               where there is a limit */
     uint32_t max_token;       /* bytes of the longest token */
     int32_t tag[SL_ALIGN_TAGS]; /* ids; -1: none */
     uint32_t n_task;          /* in any state, until disposed */
@@ -103,6 +105,7 @@ struct sl_task {
     atomic_bool cancel; /* loop sets, the worker that prepares reads */
     bool is_live, failed;
     uint32_t n_reserved;
+    uint64_t n_queued; /* its part of that of the server */
     int64_t created;
     uint64_t client; /* who asks, for a fair share */
     char id[SL_HTTP_ID_LEN + 16];
@@ -132,6 +135,9 @@ void sl_task_prepare(struct sl_job *j); /* text worker (prepare.c) */
  * none is taken then. Any thread. */
 bool sl_task_reserve(struct sl_server *s, uint32_t n);
 void sl_task_release(struct sl_server *s, uint32_t n);
+/* The same for the tokens of t's prompts; they are given back by the first token
+ * of the answer, or the end. Text worker. */
+bool sl_task_queue_tokens(struct sl_task *t);
 extern const char sl_queue_is_full[]; /* what a client is told */
 
 /* A place for one and `size` zero bytes for its state, *out, which ends with

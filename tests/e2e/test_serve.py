@@ -687,6 +687,51 @@ def z_queue_full_and_errors_while_starting():
         s.stop(signal.SIGINT)
 
 
+@test
+def z_tokens_that_wait():
+    """Tokens of prompts that nobody has read yet have a limit; one prompt may
+    be longer when it is alone."""
+    s = Server("--max-num-queued-tokens", "100", "--max-num-seqs", "1")
+
+    def send(body):
+        c = s.connect()
+        body = json.dumps(body)
+        c.sendall((f"POST {P} HTTP/1.0\r\nContent-Length: {len(body)}\r\n\r\n"
+                   f"{body}").encode())
+        return c
+
+    def whole(c):
+        data = b""
+        while more := c.recv(65536):
+            data += more
+        return data
+    try:
+        ids = [(7 * i) % 900 for i in range(300)]
+        s.post(P, text(prompt=ids))
+        refused = 0
+        for _ in range(20):  # until one waits while another one comes
+            first = send(text(prompt=ids[:60], max_tokens=400, stream=True,
+                              ignore_eos=True))
+            data = b""
+            while b"data: {" not in data:  # it is read
+                data += first.recv(65536) or check(False, data)
+            second = send(text(prompt=ids[:60], stream=True))
+            check(b"200" in second.recv(20))  # it has its place
+            r, data = s.ask("POST", P, text(prompt=ids[:60]))
+            check(r.status in (200, 503), data)
+            check(b"[DONE]" in whole(first) and b"[DONE]" in whole(second))
+            if r.status == 503:
+                refused += 1
+                check(json.loads(data)["error"]["code"] == "overloaded" and
+                      1 <= int(r.getheader("Retry-After")) <= 30, data)
+                break
+        check(refused, "nobody had to wait: the test shows nothing")
+        s.post(P, text(prompt=ids))
+        check(s.metric("vllm:num_requests_waiting{") == 0)
+    finally:
+        s.stop(signal.SIGKILL)
+
+
 tmp = tempfile.TemporaryDirectory()
 KEYS = pathlib.Path(tmp.name, "keys")
 KEYS.write_text("# one\n\nfrom-file\n")
