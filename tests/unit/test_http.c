@@ -775,60 +775,10 @@ static void slow_reader(void **state)
     stop();
 }
 
-/* A little now and then is enough, of a stream and of a whole reply, beyond
- * every deadline; nothing at all is not. */
-static void slow_but_alive(void **state)
-{
-    static char big[200000];
-    struct sl_http_limits l;
-    int fd, small = 65536;
-    uint64_t t0;
-
-    (void)state;
-    sl_http_limits_init(&l);
-    l.write_ms = l.idle_ms = l.linger_ms = 80;
-    l.heartbeat_ms = 20;
-    start(&l);
-    sl_buf_init(&big_reply, 8 << 20);
-    for (int whole = 0; whole < 2; whole++) {
-        fd = dial();
-        setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
-        say(fd, "GET /wait HTTP/1.1\r\n\r\n");
-        until(&seen.n_handled, whole + 1);
-        if (!whole) {
-            sl_http_stream(seen.x, 200, "text/plain");
-            for (int i = 0; i < 30; i++)
-                sl_http_write(seen.x, big, sizeof(big));
-        } else {
-            for (int i = 0; i < 30; i++)
-                sl_buf_add(&big_reply, big, sizeof(big));
-            sl_http_reply(seen.x, 200, "text/plain", big_reply.p,
-                          big_reply.len);
-        }
-        t0 = sl_clock_ns();
-        while (sl_clock_s(t0, sl_clock_ns()) < 0.4) {
-            (void)!recv(fd, got, 20000, 0);
-            usleep(5000);
-            turn();
-        }
-        assert_int_equal(sl_http_n_conn(http), 1);
-        assert_int_equal(seen.n_gone, 0);
-        t0 = sl_clock_ns();
-        while (sl_http_n_conn(http) && sl_clock_s(t0, sl_clock_ns()) < 2)
-            turn();
-        assert_int_equal(sl_http_n_conn(http), 0);
-        if (!whole)
-            seen.n_gone--;
-        close(fd);
-    }
-    sl_buf_deinit(&big_reply);
-    stop();
-}
-
 /* ---------------------------------------------------------------------- TLS */
 
 /* A key and a certificate of its own, in files, as an operator has them. */
-static void open_tls(void)
+static void open_tls(struct ssl_ctx_st **out)
 {
     char cert[] = "/tmp/sluice-cert-XXXXXX", key[] = "/tmp/sluice-key-XXXXXX";
     FILE *c = fdopen(mkstemp(cert), "w"), *k = fdopen(mkstemp(key), "w");
@@ -846,7 +796,7 @@ static void open_tls(void)
     fclose(k);
     X509_free(x);
     EVP_PKEY_free(pair);
-    if (sl_tls_open(&tls, cert, key, &err))
+    if (sl_tls_open(out, cert, key, &err))
         fail_msg("%s", err.msg);
     unlink(cert);
     unlink(key);
@@ -877,6 +827,17 @@ static int read_all(SSL *s)
     return read_all(s);
 }
 
+/* A request; the answer is not decrypted. */
+static void ask_secure(SSL_CTX *t, int fd, const char *text)
+{
+    SSL *s = SSL_new(t);
+
+    SSL_set_fd(s, fd);
+    assert_int_equal(speak(s, SSL_connect), SSL_ERROR_NONE);
+    assert_int_equal(SSL_write(s, text, (int)strlen(text)), (int)strlen(text));
+    SSL_free(s);
+}
+
 /* A TLS connection says that it ends, and does so at once; one that does not
  * know of TLS is told. */
 static void tls_ends(void **state)
@@ -886,11 +847,13 @@ static void tls_ends(void **state)
         "GET /next HTTP/1.1\r\n\r\n",
     };
     SSL_CTX *t = SSL_CTX_new(TLS_client_method());
+    struct ssl_ctx_st *newer = NULL;
+    EVP_PKEY *key[2];
     struct sl_http_limits l;
     int fd;
 
     (void)state;
-    open_tls();
+    open_tls(&tls);
     sl_http_limits_init(&l);
     l.idle_ms = 50;
     start(&l);
@@ -904,6 +867,12 @@ static void tls_ends(void **state)
                          (int)strlen(ask[i]));
         n_got = 0;
         assert_int_equal(speak(s, read_all), SSL_ERROR_ZERO_RETURN);
+        key[i] = X509_get_pubkey(SSL_get0_peer_certificate(s));
+        if (i == 0) { /* the operator has another certificate now */
+            open_tls(&newer);
+            sl_http_set_tls(http, newer);
+            sl_tls_close(&tls);
+        }
         has(i ? "/next" : "/last");
         SSL_free(s);
         close(fd);
@@ -917,6 +886,74 @@ static void tls_ends(void **state)
     has("HTTP/1.1 400 ");
     has("https://");
     close(fd);
+    stop();
+    assert_int_equal(EVP_PKEY_eq(key[0], key[1]), 0);
+    EVP_PKEY_free(key[0]);
+    EVP_PKEY_free(key[1]);
+    SSL_CTX_free(t);
+    sl_tls_close(&newer);
+}
+
+/* A little now and then is enough, of a stream and of a whole reply, beyond
+ * every deadline; nothing at all is not. */
+static void slow_but_alive(void **state)
+{
+    static const char ask[] = "GET /wait HTTP/1.1\r\n\r\n";
+    static char big[200000];
+    SSL_CTX *t = SSL_CTX_new(TLS_client_method());
+    struct sl_http_limits l;
+    int fd, small = 65536;
+    uint64_t t0;
+
+    (void)state;
+    sl_http_limits_init(&l);
+    l.write_ms = l.idle_ms = l.linger_ms = 80;
+    l.heartbeat_ms = 20;
+    start(&l);
+    sl_buf_init(&big_reply, 8 << 20);
+    for (int how = 0; how < 4; how++) {
+        bool whole = how & 1;
+
+        if (how == 2) { /* the same over TLS */
+            stop();
+            open_tls(&tls);
+            start(&l);
+        }
+        fd = dial();
+        setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
+        if (tls)
+            ask_secure(t, fd, ask);
+        else
+            say(fd, ask);
+        until(&seen.n_handled, how % 2 + 1);
+        if (!whole) {
+            sl_http_stream(seen.x, 200, "text/plain");
+            for (int i = 0; i < 30; i++)
+                sl_http_write(seen.x, big, sizeof(big));
+        } else {
+            sl_buf_reset(&big_reply);
+            for (int i = 0; i < 30; i++)
+                sl_buf_add(&big_reply, big, sizeof(big));
+            sl_http_reply(seen.x, 200, "text/plain", big_reply.p,
+                          big_reply.len);
+        }
+        t0 = sl_clock_ns();
+        while (sl_clock_s(t0, sl_clock_ns()) < 0.3) {
+            (void)!recv(fd, got, 20000, 0);
+            usleep(5000);
+            turn();
+        }
+        assert_int_equal(sl_http_n_conn(http), 1);
+        assert_int_equal(seen.n_gone, 0);
+        t0 = sl_clock_ns();
+        while (sl_http_n_conn(http) && sl_clock_s(t0, sl_clock_ns()) < 2)
+            turn();
+        assert_int_equal(sl_http_n_conn(http), 0);
+        if (!whole)
+            seen.n_gone--;
+        close(fd);
+    }
+    sl_buf_deinit(&big_reply);
     stop();
     SSL_CTX_free(t);
     sl_tls_close(&tls);
