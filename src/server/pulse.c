@@ -45,9 +45,11 @@ void sl_pulse_look(struct sl_pulse *p, const struct sl_engine_stats *e,
         p->longest_s =
             larger(p->longest_s, (e->step_s - p->last.step_s) / (double)n);
     if (n > 0 || !c->has_work || !p->begun)
-        p->moved_ns = now_ns;
+        p->still_s = 0;
+    else
+        p->still_s += s < SL_PULSE_GAP_S ? s : SL_PULSE_GAP_S;
     most = larger(SL_PULSE_DEAD_S, SL_PULSE_STEPS * p->longest_s);
-    p->is_dead = sl_clock_s(p->moved_ns, now_ns) > most;
+    p->is_dead = p->still_s > most;
     if (n > 0 && p->begun && s > 0)
         tell(line, p, e, c, s);
     p->last = *e;

@@ -19,9 +19,14 @@
 #define SL_PULSE_DEAD_S 300
 #define SL_PULSE_STEPS 20
 
+/* What one look counts at most: when the loop did not run for longer, the whole
+ * process was stopped, and the engine with it. Chosen. */
+#define SL_PULSE_GAP_S 30
+
 struct sl_pulse {
     struct sl_engine_stats last; /* at the last look */
-    uint64_t last_ns, moved_ns;
+    uint64_t last_ns;
+    double still_s; /* with work and without a step */
     uint64_t n_out, n_prompt, n_cached; /* tokens, at the last look */
     double longest_s; /* step, on average between two looks */
     bool begun, is_dead;

@@ -29,6 +29,14 @@ static void look(double s)
     sl_pulse_look(&p, &e, &c, now_ns, &line);
 }
 
+/* As the loop does. */
+static void look_for(double s)
+{
+    for (; s > 10; s -= 10)
+        look(10);
+    look(s);
+}
+
 static void dies(void **state)
 {
     (void)state;
@@ -40,7 +48,7 @@ static void dies(void **state)
     assert_false(p.is_dead);
     c.has_work = true;
     look(0);
-    look(SL_PULSE_DEAD_S - 1);
+    look_for(SL_PULSE_DEAD_S - 1);
     assert_false(p.is_dead);
     assert_int_equal(line.len, 0);
     look(2);
@@ -53,10 +61,15 @@ static void dies(void **state)
     e.n_step += 2;
     e.step_s += 120;
     look(120);
-    look(SL_PULSE_STEPS * 60 - 1);
+    look_for(SL_PULSE_STEPS * 60 - 1);
     assert_false(p.is_dead);
     look(2);
     assert_true(p.is_dead);
+    /* All of the process was stopped for an hour. */
+    e.n_step++;
+    look(1);
+    look(3600);
+    assert_false(p.is_dead);
     sl_buf_deinit(&line);
 }
 
