@@ -418,22 +418,32 @@ static void reset(int fd)
     close(fd);
 }
 
+/* n requests, together more than is kept while an answer is sent; returns the
+ * bytes of one. */
+static size_t many_asks(char *out, size_t n)
+{
+    char ask[1200];
+    size_t len = (size_t)snprintf(ask, sizeof(ask),
+                                  "GET /big HTTP/1.1\r\nX: %01000d\r\n\r\n", 0);
+
+    for (size_t i = 0; i < n; i++)
+        memcpy(out + i * len, ask, len);
+    return len;
+}
+
 /* Answers to one who asks and asks and does not read stay unmade; when he does
  * read, he gets them all. */
 static void answers_wait(void **state)
 {
     enum { N = 400 };
-    static const char ask[] = "GET /big HTTP/1.1\r\n\r\n";
-    static char asks[N * (sizeof(ask) - 1)];
-    const size_t n_ask = sizeof(ask) - 1;
+    static char asks[N * 1200];
     uint64_t t0 = sl_clock_ns();
-    size_t total = 0;
+    size_t total = 0, n_ask;
     int fd, before;
 
     (void)state;
     start_plain();
-    for (size_t i = 0; i < N; i++)
-        memcpy(asks + i * n_ask, ask, n_ask);
+    n_ask = many_asks(asks, N);
     fd = dial();
     say_n(fd, asks, N * n_ask);
     for (int i = 0; i < 2000; i++)
@@ -959,6 +969,45 @@ static void slow_but_alive(void **state)
     sl_tls_close(&tls);
 }
 
+/* Requests far ahead over TLS: none is lost between OpenSSL and us. */
+static void tls_far_ahead(void **state)
+{
+    enum { N = 300 };
+    static char asks[N * 1200];
+    SSL_CTX *t = SSL_CTX_new(TLS_client_method());
+    uint64_t t0 = sl_clock_ns();
+    size_t sent = 0, total = 0, all;
+    SSL *s;
+    int fd;
+
+    (void)state;
+    open_tls(&tls);
+    start_plain();
+    all = N * many_asks(asks, N);
+    fd = dial();
+    s = SSL_new(t);
+    SSL_set_fd(s, fd);
+    SSL_set_mode(s, SSL_MODE_ENABLE_PARTIAL_WRITE);
+    assert_int_equal(speak(s, SSL_connect), SSL_ERROR_NONE);
+    while (total < (size_t)N * BIG && sl_clock_s(t0, sl_clock_ns()) < LIMIT_S) {
+        int k = sent < all ? SSL_write(s, asks + sent, (int)(all - sent)) : 0;
+
+        sent += k > 0 ? (size_t)k : 0;
+        turn();
+        /* He writes all before he reads. */
+        if (sent < all && sl_clock_s(t0, sl_clock_ns()) < 0.2)
+            continue;
+        k = SSL_read(s, got, sizeof(got));
+        total += k > 0 ? (size_t)k : 0;
+    }
+    assert_int_equal(seen.n_handled, N);
+    SSL_free(s);
+    close(fd);
+    stop();
+    SSL_CTX_free(t);
+    sl_tls_close(&tls);
+}
+
 static void draining(void **state)
 {
     int idle, busy;
@@ -1014,6 +1063,7 @@ int main(void)
         cmocka_unit_test(messages_are_whole),
         cmocka_unit_test(far_ahead),    cmocka_unit_test(slow_but_alive),
         cmocka_unit_test(body_takes_too_long), cmocka_unit_test(tls_ends),
+        cmocka_unit_test(tls_far_ahead),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
