@@ -171,7 +171,7 @@ static void take(struct sl_engine *e, struct sl_gen *g, uint32_t i)
 
 static void propose(struct sl_engine *e)
 {
-    uint32_t each = e->flash_conf->block - 1, n = 0;
+    uint32_t each = e->flash_conf->block - 1, n = 0, deepest = 0;
     struct sl_flash_blocks b = {.seq = e->step_seq,
                                 .anchor = e->flash_anchor,
                                 .n_vocab = e->n_vocab,
@@ -192,7 +192,11 @@ static void propose(struct sl_engine *e)
         }
         e->step_seq[b.n_seq] = g->seq;
         e->flash_anchor[b.n_seq++] = g->tok[g->n_known - 1];
+        deepest = (uint32_t)sl_max(deepest, g->n_draft);
     }
+    /* Where it was told how many, the rest of the block is for nothing. */
+    if (sl_speculate_is_told(&e->spec))
+        b.n_draft = (uint32_t)sl_min(deepest, each);
     if (b.n_seq == 0)
         return;
     sl_flash_draft(e->flash, e->model, &b);

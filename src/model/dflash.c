@@ -49,6 +49,7 @@ struct sl_flash {
     struct sl_flash_conf c;
     const struct sl_weights *target; /* borrowed */
     uint32_t plane, max_block_seq, max_logit;
+    uint32_t rows; /* of each block of the pass that runs */
     float *inv_freq;
 
     const float *hidden_norm, *norm;
@@ -437,7 +438,7 @@ void sl_flash_see(struct sl_flash *f, struct sl_model *m,
 }
 
 /* y[t] = (base0 + dyn0) x[t] + (base1 + dyn1) x[t - 1] of one side, blocks of
- * c->block rows; dyn is [row][side][tap][group]. */
+ * f->rows rows; dyn is [row][side][tap][group]. */
 static void convolve(const struct sl_flash *f, float *restrict y,
                      const float *restrict x, const struct conv_w *w,
                      size_t side, size_t n_row)
@@ -449,7 +450,7 @@ static void convolve(const struct sl_flash *f, float *restrict y,
     for (size_t t = 0; t < n_row; t++) {
         const float *d0 = f->dyn + (t * 4 + side * 2) * groups;
         const float *d1 = d0 + groups, *now = x + t * h;
-        const float *last = t % c->block ? now - h : NULL;
+        const float *last = t % f->rows ? now - h : NULL;
 
         for (size_t g = 0, i = 0; g < groups; g++)
             for (size_t end = i + c->group; i < end; i++) {
@@ -577,7 +578,7 @@ static void scale_logits(const struct sl_flash_conf *c, float *u, size_t n)
         u[i] = c->softcap * (1 - 2 / (1 + sl_exp(2 * u[i] / c->softcap)));
 }
 
-/* Choose the drafts of one sequence from its logits u [block - 1][ld], of which
+/* Choose the drafts of one sequence from its logits u [rows - 1][ld], of which
  * n_row may be proposed. */
 static void choose(struct sl_flash *f, const struct sl_draft_head *head, float *u, uint32_t ld,
                    uint32_t n_row, const float *gate, int32_t prev,
@@ -588,7 +589,7 @@ static void choose(struct sl_flash *f, const struct sl_draft_head *head, float *
     float val[SL_FLASH_MAX_TOP], share;
     int32_t id[SL_FLASH_MAX_TOP];
 
-    for (uint32_t i = 0; i + 1 < c->block; i++, u += ld) {
+    for (uint32_t i = 0; i + 1 < f->rows; i++, u += ld) {
         uint32_t n;
 
         scale_logits(c, u, n_row);
@@ -609,7 +610,8 @@ static void propose(struct sl_flash *f, struct sl_model *m,
                     const struct sl_flash_blocks *b)
 {
     const struct sl_flash_conf *c = &f->c;
-    uint32_t each = c->block - 1, step = f->max_logit / each;
+    uint32_t each = f->rows - 1, most = c->block - 1;
+    uint32_t step = f->max_logit / each;
     const struct sl_mat *head =
         b->head ? sl_draft_head_get(b->head) : &f->target->head;
     uint32_t n_row = b->head ? head->rows : b->n_vocab;
@@ -621,7 +623,7 @@ static void propose(struct sl_flash *f, struct sl_model *m,
         /* All rows but the anchors'. */
         for (uint32_t i = 0; i < n; i++)
             memcpy(f->y + (size_t)i * each * c->hidden,
-                   f->x + ((size_t)(i0 + i) * c->block + 1) * c->hidden,
+                   f->x + ((size_t)(i0 + i) * f->rows + 1) * c->hidden,
                    each * c->hidden * sizeof(*f->y));
         sl_mul_one(&f->run, u, head, f->y, (size_t)n * each);
         if (c->is_v2)
@@ -629,8 +631,8 @@ static void propose(struct sl_flash *f, struct sl_model *m,
         for (uint32_t i = 0; i < n; i++) {
             choose(f, b->head, u + (size_t)i * each * head->rows,
                    head->rows, n_row, f->sel + (size_t)i * each * c->rank,
-                   b->anchor[i0 + i], b->draft + (size_t)(i0 + i) * each,
-                   b->sure ? b->sure + (size_t)(i0 + i) * each : NULL);
+                   b->anchor[i0 + i], b->draft + (size_t)(i0 + i) * most,
+                   b->sure ? b->sure + (size_t)(i0 + i) * most : NULL);
             if (b->logits)
                 memcpy(b->logits + (size_t)(i0 + i) * each * c->vocab,
                        u + (size_t)i * each * c->vocab,
@@ -643,15 +645,18 @@ void sl_flash_draft(struct sl_flash *f, struct sl_model *m,
                     const struct sl_flash_blocks *b)
 {
     const struct sl_flash_conf *c = &f->c;
-    size_t n_row = (size_t)b->n_seq * c->block;
+    uint32_t rows = b->n_draft ? b->n_draft + 1 : c->block;
+    size_t n_row = (size_t)b->n_seq * rows;
 
     if (b->n_seq == 0)
         return;
+    SL_ASSERT(rows <= c->block);
+    f->rows = rows;
     borrow_run(f, m);
     for (uint32_t i = 0; i < b->n_seq; i++) {
-        place_seq(f, i, b->seq[i], i * c->block, c->block, b->seq[i]->n_tok);
-        for (uint32_t k = 0; k < c->block; k++)
-            f->id[i * c->block + k] = k ? c->mask_id : b->anchor[i];
+        place_seq(f, i, b->seq[i], i * rows, rows, b->seq[i]->n_tok);
+        for (uint32_t k = 0; k < rows; k++)
+            f->id[i * rows + k] = k ? c->mask_id : b->anchor[i];
     }
     sl_embed(&f->run, f->h, &f->target->embed, f->id, n_row);
     for (size_t i = 0; c->embed_scale != 1 && i < n_row * c->hidden; i++)

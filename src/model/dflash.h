@@ -52,7 +52,9 @@ struct sl_flash_blocks {
     uint32_t n_seq;
     const int32_t *anchor; /* [n_seq] the last committed token, not yet seen */
     uint32_t n_vocab;      /* ids that may be proposed */
-    int32_t *draft;
+    uint32_t n_draft; /* of each that are wanted: the rows behind them are left
+                         out; 0: all */
+    int32_t *draft;   /* [n_seq][block - 1] out */
     float *sure; /* [n_seq][block - 1] out, or NULL: the share of each draft
                     among the likeliest of its place, as the drafter has it */
     const struct sl_draft_head *head; /* NULL: the whole of the target's */

@@ -68,6 +68,27 @@ static void open_memory(struct rig *r, const struct sl_flash *f,
     assert_int_equal(sl_memory_open(out, &o, NULL), 0);
 }
 
+/* Fewer drafts than a block has: so many of each of two equal sequences, in the
+ * places of a whole block, and nothing behind them. */
+static void fewer(struct sl_flash *f, struct sl_model *m,
+                  struct sl_flash_blocks b, const int32_t *whole)
+{
+    uint32_t each = sl_flash_get_conf(f)->block - 1;
+    int32_t draft[2 * SL_FLASH_MAX_BLOCK];
+
+    b.draft = draft;
+    b.logits = NULL;
+    for (b.n_draft = 1; b.n_draft <= each; b.n_draft++) {
+        memset(draft, 0xff, sizeof(draft));
+        sl_flash_draft(f, m, &b);
+        for (uint32_t i = 0; i < each; i++) {
+            assert_int_equal(draft[i], draft[each + i]);
+            assert_int_equal(draft[i] >= 0, i < b.n_draft);
+        }
+    }
+    assert_memory_equal(draft, whole, 2 * each * sizeof(*draft));
+}
+
 /* Context in chunks of `chunk` rows, then a block, for two sequences at once. */
 static void parity(const char *name, uint32_t chunk, unsigned n_thread)
 {
@@ -82,6 +103,7 @@ static void parity(const char *name, uint32_t chunk, unsigned n_thread)
     struct sl_model_opts mo = {.max_row = 64, .max_seq = 2, .max_logit = 16};
     const struct sl_flash_conf *c;
     int32_t draft[2 * SL_FLASH_MAX_BLOCK], anchor[2];
+    struct sl_flash_blocks b;
     float *logits, most = 0;
     size_t n;
 
@@ -118,13 +140,13 @@ static void parity(const char *name, uint32_t chunk, unsigned n_thread)
     q[0]->n_tok = q[1]->n_tok = (uint32_t)v.n_ctx;
     n = (size_t)(v.block - 1) * (size_t)v.vocab;
     logits = calloc(2 * n, sizeof(*logits));
-    sl_flash_draft(f, r.m,
-                   &(struct sl_flash_blocks){.seq = q,
-                                             .n_seq = 2,
-                                             .anchor = anchor,
-                                             .n_vocab = (uint32_t)v.vocab,
-                                             .draft = draft,
-                                             .logits = logits});
+    b = (struct sl_flash_blocks){.seq = q,
+                                 .n_seq = 2,
+                                 .anchor = anchor,
+                                 .n_vocab = (uint32_t)v.vocab,
+                                 .draft = draft,
+                                 .logits = logits};
+    sl_flash_draft(f, r.m, &b);
     for (size_t i = 0; i < n; i++)
         most = fmaxf(most, fabsf(v.logits[i]));
     for (size_t i = 0; i < 2 * n; i++)
@@ -133,6 +155,7 @@ static void parity(const char *name, uint32_t chunk, unsigned n_thread)
                      (double)v.logits[i % n]);
     for (int i = 0; i < 2 * (v.block - 1); i++)
         assert_int_equal(draft[i], v.draft[i % (v.block - 1)]);
+    fewer(f, r.m, b, draft);
     q[0]->n_tok = q[1]->n_tok = 0;
     sl_seq_close(&q[0]);
     sl_seq_close(&q[1]);
