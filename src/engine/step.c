@@ -372,7 +372,7 @@ static uint32_t judge(struct sl_engine *e, const struct sl_gen *g,
 
 /* What became of the drafts of a round. */
 struct fate {
-    uint32_t n_judged, n_right;
+    uint32_t n_tried, n_right; /* not tried: behind the end of the answer */
     uint32_t n_kept; /* committed: not one that was right and ended the answer,
                         as the last token of any answer is not */
     uint32_t n_lossy;
@@ -393,14 +393,13 @@ static void draw_all(struct sl_engine *e, struct sl_gen *g, struct sl_part *p,
         if (!rc && k < p->tent)
             f->n_lossy += judge(e, g, g->draft[k], &d, &f->tv);
         p->why = rc ? SL_FINISH_ERROR : sl_gen_put(g, &d, err);
-        if (p->why == SL_FINISH_ERROR || k == p->tent)
-            break;
-        f->n_judged++;
-        if (d.id != g->draft[k])
+        if (p->why == SL_FINISH_ERROR || k == p->tent || d.id != g->draft[k])
             break;
         f->n_right++;
-        if (p->why != SL_FINISH_NONE)
+        if (p->why != SL_FINISH_NONE) {
+            f->n_tried = f->n_right;
             break;
+        }
         f->n_kept++;
     }
 }
@@ -409,16 +408,16 @@ static void draw_all(struct sl_engine *e, struct sl_gen *g, struct sl_part *p,
 static void draw_rows(struct sl_engine *e, struct sl_gen *g, struct sl_part *p,
                       float *logits, struct sl_err *err)
 {
-    struct fate f = {.tv = 0};
+    struct fate f = {.n_tried = p->tent};
 
     if (e->record)
         sl_record_pairs(e->record, e->sampler, &g->sample, g->hist, logits,
                         e->weights->conf.vocab, g->draft, p->tent, g->n_known);
     draw_all(e, g, p, logits, &f, err);
     p->n_kept = p->firm + f.n_kept;
-    sl_speculate_learn(&e->spec, &g->guess, g->odds, f.n_judged, f.n_right);
+    sl_speculate_learn(&e->spec, &g->guess, g->odds, f.n_tried, f.n_right);
     if (g->by == SL_BY_FLASH)
-        sl_speculate_sure(&e->spec, g->sure, f.n_judged, f.n_right);
+        sl_speculate_sure(&e->spec, g->sure, f.n_tried, f.n_right);
     sl_engine_count_round(e, g->by, p->tent, f.n_right);
     if (e->record && p->firm == 1) /* no prompt in it */
         sl_record_round(e->record, p->tent, f.n_right, 1 + f.n_kept,

@@ -937,6 +937,42 @@ static void test_right_to_the_end(void **state)
     engine = with;
 }
 
+static uint32_t look_wrong(struct sl_gen *g, uint32_t most,
+                           enum sl_odds_of *odds)
+{
+    uint32_t n = look_script(g, most, odds);
+
+    for (uint32_t k = 0; k < n; k++)
+        g->draft[k] = (g->draft[k] + 1) % 90;
+    return n;
+}
+
+/* Drafts behind a wrong one were tried as well: their depth is in use. */
+static void test_wrong_ones_count_whole(void **state)
+{
+    static const struct sl_drafter wrong = {.name = "wrong",
+                                            .look = look_wrong};
+    static struct answer got;
+    struct sl_engine *with = engine;
+    struct sl_engine_opts eo;
+    struct sl_gen_stats st;
+
+    (void)state;
+    ask_greedy(&script, &st, 60, 100, NULL);
+    sl_engine_opts_init(&eo);
+    eo.drafter = SL_DRAFTER_NGRAM;
+    eo.draft_depth = 4;
+    open_drafting(&eo);
+    engine->drafter[SL_BY_NGRAM] = &wrong;
+    ask_greedy(&got, &st, 60, 100, NULL);
+    assert_memory_equal(&got, &script, sizeof(got));
+    assert_int_equal(st.n_accept, 0);
+    assert_true(st.n_draft > 300);
+    assert_int_equal(engine->spec.n_draft, st.n_draft);
+    sl_engine_close(&engine);
+    engine = with;
+}
+
 static uint32_t first_from, first_cached;
 
 static uint32_t look_and_tell(struct sl_gen *g, uint32_t most,
@@ -1432,6 +1468,7 @@ int main(void)
         cmocka_unit_test(test_drafts_change_nothing),
         cmocka_unit_test(test_drafting_that_cannot_be),
         cmocka_unit_test(test_right_to_the_end),
+        cmocka_unit_test(test_wrong_ones_count_whole),
         cmocka_unit_test(test_unseen_prefix_is_known),
         cmocka_unit_test(test_nothing_primed),
         cmocka_unit_test(test_options_of_nobody),
