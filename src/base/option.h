@@ -301,6 +301,10 @@ enum sl_opt_type {
     X(REQUEST_TIMEOUT, INT, SL_VERB_SERVE, "request-timeout", "", "SECONDS", 0, \
       1 << 20, "0",                                                            \
       "How long a request may take, waiting and running; 0 is no limit.")     \
+    X(QUEUE_TIMEOUT, FLOAT, SL_VERB_SERVE, "queue-timeout", "", "SECONDS", 0,    \
+      1 << 20, "0",                                                            \
+      "How long a request may wait for its turn; then it gets 503. 0 is no "   \
+      "limit.")                                                                \
     X(SSL_CERTFILE, TEXT, SL_VERB_SERVE, "ssl-certfile", "", "FILE", 0, 0, "", \
       "PEM certificate with its chain; makes the server speak HTTPS. SIGHUP "  \
       "reads it and its key again.")                                           \

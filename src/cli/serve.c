@@ -287,6 +287,7 @@ static int fill(struct serve *s, struct sl_server_opts *so, struct sl_err *err)
         .max_queued_tokens = (uint64_t)v[SL_OPT_MAX_NUM_QUEUED_TOKENS].i,
         .drain_ms = (uint32_t)v[SL_OPT_DRAIN_TIMEOUT].i * 1000,
         .ready_s = (uint32_t)v[SL_OPT_READY_TIMEOUT].i,
+        .queue_s = v[SL_OPT_QUEUE_TIMEOUT].f,
         .request_s = (uint32_t)v[SL_OPT_REQUEST_TIMEOUT].i,
         .late = late,
         .tls_cert = v[SL_OPT_SSL_CERTFILE].s,

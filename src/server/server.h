@@ -38,6 +38,7 @@ struct sl_server_opts {
     uint32_t max_queued; /* sequences that wait beside those that run */
     uint64_t max_queued_tokens; /* of prompts that are not read yet; 0: any */
     uint32_t drain_ms;
+    double queue_s;     /* a request may wait so long; 0: no limit */
     uint32_t request_s; /* a request may take so long; 0: no limit */
     uint32_t ready_s; /* loading may take so long; 0: as long as it takes */
     const char *tls_cert, *tls_key; /* PEM files, or both NULL */

@@ -98,6 +98,9 @@ static void dispose(struct sl_task *t)
     if (t->late)
         event_free(t->late);
     t->late = NULL;
+    if (t->wait)
+        event_free(t->wait);
+    t->wait = NULL;
     if (t->is_live) {
         if (t->prev)
             t->prev->next = t->next;
@@ -397,6 +400,19 @@ static void on_late(evutil_socket_t fd, short what, void *arg)
          "it more, or ask for less");
 }
 
+/* It has waited for as long as anything may. */
+static void on_wait(evutil_socket_t fd, short what, void *arg)
+{
+    struct sl_task *t = arg;
+
+    (void)fd;
+    (void)what;
+    if (!has_begun(t))
+        fail(t, 503, "overloaded",
+             "the request waited for its turn for as long as the server lets "
+             "it (--queue-timeout); try again in a moment");
+}
+
 /* Seconds from when the request was whole: the least of what the server and the
  * request say; 0 without a deadline. */
 static double limit_s(const struct sl_server *s, const struct sl_request *q)
@@ -411,12 +427,28 @@ static double limit_s(const struct sl_server *s, const struct sl_request *q)
     return least;
 }
 
+/* A timer of t, *out; false when there is no memory. */
+static bool set_timer(struct event **out, struct sl_task *t,
+                      event_callback_fn f, double s)
+{
+    struct timeval tv = {.tv_sec = (time_t)s,
+                         .tv_usec =
+                             (suseconds_t)((s - (double)(time_t)s) * 1e6)};
+
+    *out = evtimer_new(t->s->base, f, t);
+    return *out && !event_add(*out, &tv);
+}
+
 /* False when the task was too late, or has no memory, and is gone. */
-static bool set_deadline(struct sl_task *t)
+static bool set_deadlines(struct sl_task *t)
 {
     double s = limit_s(t->s, &t->q);
-    struct timeval tv;
+    double wait_s = t->s->opts.queue_s;
 
+    if (wait_s > 0 && !set_timer(&t->wait, t, on_wait, wait_s)) {
+        fail(t, 503, NULL, "no memory is left for a deadline");
+        return false;
+    }
     if (s <= 0)
         return true;
     s -= sl_clock_s(t->x->begun_ns, sl_clock_ns());
@@ -424,11 +456,7 @@ static bool set_deadline(struct sl_task *t)
         on_late(-1, 0, t);
         return false;
     }
-    tv = (struct timeval){.tv_sec = (time_t)s,
-                          .tv_usec =
-                              (suseconds_t)((s - (double)(time_t)s) * 1e6)};
-    t->late = evtimer_new(t->s->base, on_late, t);
-    if (t->late && !event_add(t->late, &tv))
+    if (set_timer(&t->late, t, on_late, s))
         return true;
     fail(t, 503, NULL, "no memory is left for a deadline");
     return false;
@@ -500,7 +528,7 @@ static void prepared(struct sl_job *j)
         s->live->prev = t;
     s->live = t;
     t->is_live = true;
-    if (!set_deadline(t))
+    if (!set_deadlines(t))
         return;
     if (t->q.stream.v) {
         sl_http_header(t->x, "Cache-Control", "no-cache");

@@ -123,6 +123,7 @@ struct sl_task {
     uint32_t n_choice, n_ended;
     uint64_t first_ns; /* the first piece */
     struct event *late; /* the client's deadline, or NULL */
+    struct event *wait; /* how long it may wait for its turn, or NULL */
 };
 
 /* A request for a completion or a chat; the exchange is answered later. */

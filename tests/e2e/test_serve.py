@@ -691,7 +691,8 @@ def z_queue_full_and_errors_while_starting():
 def z_tokens_that_wait():
     """Tokens of prompts that nobody has read yet have a limit; one prompt may
     be longer when it is alone."""
-    s = Server("--max-num-queued-tokens", "100", "--max-num-seqs", "1")
+    s = Server("--max-num-queued-tokens", "100", "--max-num-seqs", "1",
+               "--queue-timeout", "0.5")
 
     def send(body):
         c = s.connect()
@@ -728,6 +729,16 @@ def z_tokens_that_wait():
         check(refused, "nobody had to wait: the test shows nothing")
         s.post(P, text(prompt=ids))
         check(s.metric("vllm:num_requests_waiting{") == 0)
+        # And nobody waits for longer than the operator wants.
+        first = send(text(max_tokens=400, ignore_eos=True, n=100, stream=True))
+        data = b""
+        while b"data: {" not in data:
+            data += first.recv(65536) or check(False, data)
+        r, data = s.ask("POST", P, text())
+        check(r.status == 503 and b"--queue-timeout" in data and
+              json.loads(data)["error"]["code"] == "overloaded", data)
+        first.close()
+        wait_for(lambda: s.ask("POST", P, text())[0].status == 200, "gone")
     finally:
         s.stop(signal.SIGKILL)
 
