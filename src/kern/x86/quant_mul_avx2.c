@@ -46,15 +46,15 @@ enum {
     G = 2,                /* groups of eight rows at a time */
     STRIP = G * SL_GROUP, /* output rows of them */
     MAX_M = 4, /* tokens at a time: 4 x 2 sums, 2 weights, 1 broadcast */
-    /* Tokens up to which weights are unpacked at each use, twice for more than
-     * MAX_M: 7 % faster than a panel at eight. */
-    MAX_DIRECT = 8,
+    FEW = 8, /* tokens for which a panel is NARROW: weights come from memory */
+    NARROW = 256,
+    UNPACK_TWICE = 6, /* tokens for which any type is unpacked at each use */
     /* Columns of a panel: 2 * 32 * 320 bytes, so that it and the activations
      * of four tokens stay in the first-level cache. */
     PANEL = 1024,
     /* Tokens that share an unpacked panel: they stay in the second-level
      * cache. */
-    CHUNK = SL_SMALL ? MAX_DIRECT : 128,
+    CHUNK = SL_SMALL ? FEW : 128,
     N_PREP = CHUNK * PANEL / 32,
     AHEAD = 4096, /* bytes that weights are asked for before their use */
 };
@@ -79,10 +79,24 @@ struct from {
     size_t b;
 };
 
-SL_INLINE __m256i get_w(enum sl_dtype t, const struct from *f, size_t g,
-                        size_t i)
+SL_INLINE __m256i get_halves(enum sl_dtype t, const struct from *f, size_t g,
+                             size_t i)
 {
-    return f->blk ? f->blk[g].w[i] : weight(t, f->unit[g], f->b, i);
+    const void *p = f->unit[g];
+
+    if (f->blk)
+        return _mm256_setzero_si256();
+    /* An address of its own, or the compiler keeps the vector of the low halves
+     * for the high ones, in a register that it does not have. */
+    if (i >= 4)
+        __asm__("" : "+r"(p));
+    return both_halves(t, p, f->b, i % 4);
+}
+
+SL_INLINE __m256i get_w(enum sl_dtype t, __m256i halves, const struct from *f,
+                        size_t g, size_t i)
+{
+    return f->blk ? f->blk[g].w[i] : weight(t, halves, f->unit[g], f->b, i);
 }
 
 SL_INLINE __m256 get_s0(enum sl_dtype t, const struct from *f, size_t g)
@@ -130,45 +144,72 @@ SL_INLINE __m256i keep(__m256i v)
     return v;
 }
 
-/* Vectors i0 to i0 + n - 1 in 16 bits, on top of off[half]. */
-SL_INLINE void sum16(enum sl_dtype type, size_t m, sums s, const struct from *f,
-                     const struct act *x, size_t i0, size_t n, size_t half)
+/* Vector i of weights w in 16 bits, on top of s, or of off[half]. */
+SL_INLINE void add16(enum sl_dtype type, size_t m, sums s, const __m256i w[G],
+                     const struct act *x, size_t i, bool is_first, size_t half)
 {
     UNROLL
-    for (size_t i = 0; i < n; i++) {
-        __m256i w[G];
+    for (size_t t = 0; t < m; t++) {
+        __m256i a = spread(x->q + t * x->ld + 4 * i), off;
 
+        if (is_first && zero_point(type))
+            off = spread(&x->p[t * x->ld_p].off[half]);
         UNROLL
-        for (size_t g = 0; g < G; g++)
-            w[g] = get_w(type, f, g, i0 + i);
-        UNROLL
-        for (size_t t = 0; t < m; t++) {
-            __m256i a = spread(x->q + t * x->ld + 4 * (i0 + i)), off;
+        for (size_t g = 0; g < G; g++) {
+            __m256i p = _mm256_maddubs_epi16(w[g], a);
 
-            if (i == 0 && zero_point(type))
-                off = spread(&x->p[t * x->ld_p].off[half]);
-            UNROLL
-            for (size_t g = 0; g < G; g++) {
-                __m256i p = _mm256_maddubs_epi16(w[g], a);
-
-                if (i > 0)
-                    p = _mm256_add_epi16(s[t][g], p);
-                else if (zero_point(type))
-                    p = _mm256_add_epi16(off, p);
-                s[t][g] = keep(p);
-            }
+            if (!is_first)
+                p = _mm256_add_epi16(s[t][g], p);
+            else if (zero_point(type))
+                p = _mm256_add_epi16(off, p);
+            s[t][g] = keep(p);
         }
     }
 }
 
-/* The same, widened. */
-SL_INLINE void sum16_wide(enum sl_dtype type, size_t m, sums s,
-                          const struct from *f, const struct act *x, size_t i0,
-                          size_t n, size_t half)
+/* The 32 columns; what halves of bytes share is loaded once. */
+SL_INLINE void sum16(enum sl_dtype type, size_t m, sums s, const struct from *f,
+                     const struct act *x)
+{
+    __m256i v[G];
+
+    UNROLL
+    for (size_t i = 0; i < 8; i++) {
+        const size_t at = i / 2 + 4 * (i % 2);
+        __m256i w[G];
+
+        UNROLL
+        for (size_t g = 0; g < G; g++) {
+            if (i % 2 == 0)
+                v[g] = get_halves(type, f, g, at);
+            w[g] = get_w(type, v[g], f, g, at);
+        }
+        add16(type, m, s, w, x, at, i == 0, 0);
+    }
+}
+
+/* Sixteen of them. */
+SL_INLINE void sum16_half(enum sl_dtype type, size_t m, sums s,
+                          const struct from *f, const struct act *x,
+                          size_t half)
+{
+    UNROLL
+    for (size_t i = 0; i < 4; i++) {
+        __m256i w[G];
+
+        UNROLL
+        for (size_t g = 0; g < G; g++)
+            w[g] = get_w(type, get_halves(type, f, g, i + 4 * half), f, g,
+                         i + 4 * half);
+        add16(type, m, s, w, x, 4 * half + i, i == 0, half);
+    }
+}
+
+/* Lanes of 16 bits, widened. */
+SL_INLINE void widen(size_t m, sums s)
 {
     const __m256i one = _mm256_set1_epi16(1);
 
-    sum16(type, m, s, f, x, i0, n, half);
     UNROLL
     for (size_t t = 0; t < m; t++)
         UNROLL
@@ -188,7 +229,8 @@ SL_INLINE void sum8(enum sl_dtype type, size_t m, sums s, const struct from *f,
 
         UNROLL
         for (size_t g = 0; g < G; g++)
-            w[g] = get_w(type, f, g, i0 + i);
+            w[g] =
+                get_w(type, get_halves(type, f, g, (i0 + i) % 4), f, g, i0 + i);
         UNROLL
         for (size_t t = 0; t < m; t++) {
             __m256i a = spread(x->q + t * x->ld + 4 * (i0 + i));
@@ -220,7 +262,7 @@ SL_INLINE void sum_q6(enum sl_dtype type, size_t m, sums s,
 
     UNROLL
     for (size_t half = 0; half < 2; half++) {
-        sum16(type, m, h, f, x, 4 * half, 4, half);
+        sum16_half(type, m, h, f, x, half);
         UNROLL
         for (size_t g = 0; g < G; g++) {
             __m256i sc = _mm256_castps_si256(get_s1(type, f, g));
@@ -263,7 +305,7 @@ SL_INLINE void step_zero(enum sl_dtype type, size_t m, accs acc,
     else if (type == SL_Q6_K || type == SL_Q3_K)
         sum_q6(type, m, s, f, x);
     else
-        sum16_wide(type, m, s, f, x, 0, 8, 0);
+        sum16(type, m, s, f, x), widen(m, s);
     UNROLL
     for (size_t t = 0; t < m; t++) {
         __m256 a = scale_of(x, t);
@@ -280,7 +322,7 @@ SL_INLINE void step_min(enum sl_dtype type, size_t m, accs acc,
 {
     sums s;
 
-    sum16_wide(type, m, s, f, x, 0, 8, 0);
+    sum16(type, m, s, f, x), widen(m, s);
     UNROLL
     for (size_t t = 0; t < m; t++) {
         const struct prep *p = &x->p[t * x->ld_p];
@@ -334,7 +376,7 @@ SL_INLINE void step_bfp(enum sl_dtype type, size_t m, accs acc,
         if (type == SL_BFP8)
             sum8(type, m, s, f, x, 4 * h, 4);
         else
-            sum16_wide(type, m, s, f, x, 4 * h, 4, h);
+            sum16_half(type, m, s, f, x, h), widen(m, s);
         UNROLL
         for (size_t t = 0; t < m; t++) {
             __m256 a = scale_of(x, t);
@@ -394,17 +436,23 @@ SL_INLINE void start(size_t m, const struct out *o, accs acc, bool from_y)
                         : _mm256_setzero_ps();
 }
 
-/* Ask for `bytes` that lie AHEAD of p, on the way of a group that ends at
- * `end`; the group after next follows it there. */
-SL_INLINE void fetch(const uint8_t *p, size_t bytes, const uint8_t *end,
-                     size_t group_bytes)
+/* Ask for `bytes` at p. */
+SL_INLINE void fetch(const uint8_t *p, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i += 64)
+        _mm_prefetch((const char *)p + i, _MM_HINT_T0);
+}
+
+/* The same of what lies AHEAD of p, on the way of a group that ends at `end`;
+ * the group after next follows it there. */
+SL_INLINE void fetch_ahead(const uint8_t *p, size_t bytes, const uint8_t *end,
+                           size_t group_bytes)
 {
     const uint8_t *at = p + AHEAD;
 
     if (at >= end)
         at += (G - 1) * group_bytes;
-    for (size_t i = 0; i < bytes; i += 64)
-        _mm_prefetch((const char *)at + i, _MM_HINT_T0);
+    fetch(at, bytes);
 }
 
 /* Columns c0 to c0 + n - 1 of two whole groups, m tokens: memory is the limit.
@@ -432,8 +480,8 @@ SL_INLINE void direct(enum sl_dtype type, size_t m, const struct out *o,
 
             UNROLL
             for (size_t g = 0; g < G; g++)
-                fetch(w + g * group_bytes + at, part, w + (g + 1) * group_bytes,
-                      group_bytes);
+                fetch_ahead(w + g * group_bytes + at, part,
+                            w + (g + 1) * group_bytes, group_bytes);
             step(type, m, acc, &f, &x);
         }
     }
@@ -460,7 +508,7 @@ SL_INLINE void unpack_block(enum sl_dtype type, struct blk *o,
 {
     UNROLL
     for (size_t i = 0; i < 8; i++)
-        o->w[i] = weight(type, p, b, i);
+        o->w[i] = weight(type, both_halves(type, p, b, i % 4), p, b, i);
     o->s0 = scale0(type, s, p, b);
     o->s1 = scale1(type, s, p, b);
     if (type == SL_Q2_K)
@@ -547,6 +595,16 @@ SL_INLINE struct act act_at(const struct act *x, size_t t, size_t c)
 {
     return (struct act){x->q + t * x->ld + c, x->p + t * x->ld_p + c / 32,
                         x->ld, x->ld_p};
+}
+
+/* Tokens up to which weights are unpacked at each use, twice for more than
+ * MAX_M: to FEW where that is little more than a mask. */
+SL_INLINE size_t max_direct(enum sl_dtype t)
+{
+    return t == SL_Q8_0 || t == SL_BFP8 || t == SL_Q4_0 || t == SL_Q4_1 ||
+                   t == SL_Q4_K || t == SL_BFP4
+               ? FEW
+               : UNPACK_TWICE;
 }
 
 /* Tokens of the next block when `left` are left: as even as possible, 3 + 3

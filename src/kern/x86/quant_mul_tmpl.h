@@ -44,15 +44,24 @@ static void NAME(tile)(size_t m, const struct out *o, const struct blk *panel,
     }
 }
 
-/* One strip of rows, all tokens of x, over a panel. */
+/* One strip of rows, all tokens of x, over panels. While a panel is used the
+ * next one comes from memory, evenly: asked for at once its lines would be more
+ * than a core can wait for. */
 static void NAME(strip)(const struct out *o, const uint8_t *w,
                         const struct act *x, size_t n_tok, size_t c, size_t n,
                         size_t cols)
 {
+    const size_t part = unit_bytes(TYPE) / n_sub(TYPE);
+    const size_t group_bytes = cols / 32 * part;
+    const size_t width = n_tok <= FEW ? NARROW : PANEL;
     struct blk panel[PANEL / 32 * G];
 
-    for (size_t end = c + n, c0 = c; c0 == c || c0 < end; c0 += PANEL) {
-        size_t n0 = sl_min(PANEL, end - c0), m;
+    for (size_t end = c + n, c0 = c; c0 == c || c0 < end; c0 += width) {
+        size_t n0 = sl_min(width, end - c0), m;
+        /* The columns after these, or the neighbours of this strip. */
+        const uint8_t *next =
+            w + (c0 + width < end ? (c0 + width) / 32 * part
+                                  : G * group_bytes + c / 32 * part);
 
         unpack(TYPE, panel, w, (o->rows + SL_GROUP - 1) / SL_GROUP, c0, n0,
                cols);
@@ -61,13 +70,16 @@ static void NAME(strip)(const struct out *o, const uint8_t *w,
             struct act a = act_at(x, t, c0 - c);
 
             m = share(n_tok - t);
+            for (size_t g = 0; g < G; g++)
+                fetch(next + g * group_bytes + t * n0 / 32 * part / n_tok,
+                      m * n0 / 32 * part / n_tok);
             NAME(tile)(m, &to, panel, &a, n0, c0 > 0);
         }
     }
 }
 
-/* One strip of rows, few tokens. A group without a neighbour, once in a
- * matrix, goes the other way. */
+/* One strip of rows, few tokens. A group without a neighbour, once in a matrix,
+ * goes the other way. */
 static void NAME(few)(const struct out *o, const uint8_t *w,
                       const struct act *x, size_t n_tok, size_t c, size_t n,
                       size_t cols)
@@ -92,9 +104,9 @@ static void NAME(mulq)(float *restrict y, size_t ldy, const void *restrict w,
                        size_t cols)
 {
     const size_t strip_bytes = cols / (32 * n_sub(TYPE)) * unit_bytes(TYPE) * G;
-    const bool is_few = n_tok <= MAX_DIRECT;
     /* What `prep` can hold, in whole units. */
-    const size_t span = is_few && n_tok ? N_PREP / n_tok / 8 * 256 : PANEL;
+    const size_t span =
+        n_tok && n_tok <= FEW ? N_PREP / n_tok / 8 * 256 : PANEL;
     struct prep prep[N_PREP];
 
     for (size_t t = 0, n_t; t < n_tok; t += n_t) {
@@ -108,7 +120,8 @@ static void NAME(mulq)(float *restrict y, size_t ldy, const void *restrict w,
                 struct out o = {y + t * ldy + r, ldy, rows - r};
                 const uint8_t *p = (const uint8_t *)w + r / STRIP * strip_bytes;
 
-                (is_few ? NAME(few) : NAME(strip))(&o, p, &a, n_t, c, n, cols);
+                (n_tok <= max_direct(TYPE) ? NAME(few) : NAME(strip))(
+                    &o, p, &a, n_t, c, n, cols);
             }
         }
     }

@@ -133,18 +133,12 @@ SL_INLINE void open_unit(enum sl_dtype t, struct scales *s, const void *p)
     }
 }
 
-/* A vector of halves of bytes. The address of the high halves is made opaque:
- * else the compiler keeps the low ones' vector for them, in registers that it
- * does not have. */
-SL_INLINE __m256i nibbles(const uint8_t q[4][8][4], size_t i)
+/* Low or high halves of bytes. */
+SL_INLINE __m256i nibbles(__m256i v, size_t i)
 {
     const __m256i low = _mm256_set1_epi8(15);
-    const void *p = q[i % 4];
 
-    if (i < 4)
-        return _mm256_and_si256(load(p), low);
-    __asm__("" : "+r"(p));
-    return _mm256_and_si256(_mm256_srli_epi16(load(p), 4), low);
+    return _mm256_and_si256(i < 4 ? v : _mm256_srli_epi16(v, 4), low);
 }
 
 /* v shifted so that its bit `from` comes to bit `to`, of every byte. */
@@ -155,8 +149,7 @@ SL_INLINE __m256i move_bit(__m256i v, size_t from, size_t to)
 }
 
 /* Vector i of values of a table. */
-SL_INLINE __m256i look_up(const int8_t table[16], const uint8_t q[4][8][4],
-                          size_t i)
+SL_INLINE __m256i look_up(const int8_t table[16], __m256i q, size_t i)
 {
     __m128i t = _mm_loadu_si128((const __m128i *)(const void *)table);
 
@@ -177,15 +170,45 @@ SL_INLINE __m256i two_bits(const uint8_t h[8][4], size_t i, size_t to)
                             _mm256_set1_epi8((char)(3 << to)));
 }
 
-/* Vector i of block b of the unit at p: u; 8-bit types: signed, u - 128, and
- * iq4_nl and iq4_xs with them; mxfp4: t[u] + 12. */
-SL_INLINE __m256i weight(enum sl_dtype t, const void *p, size_t b, size_t i)
+/* The vector that the halves of bytes of vectors i and i + 4 of block b lie in
+ * together, i < 4; q2_k and q3_k have none. */
+SL_INLINE __m256i both_halves(enum sl_dtype t, const void *p, size_t b,
+                              size_t i)
+{
+    switch (t) {
+    case SL_Q4_0:
+    case SL_IQ4_NL:
+        return load(((const struct sl_q4_0_group *)p)->q[i]);
+    case SL_Q4_1:
+        return load(((const struct sl_q4_1_group *)p)->q[i]);
+    case SL_Q5_0:
+        return load(((const struct sl_q5_0_group *)p)->q[i]);
+    case SL_Q5_1:
+        return load(((const struct sl_q5_1_group *)p)->q[i]);
+    case SL_BFP4:
+        return load(((const struct sl_bfp4_group *)p)->q[i]);
+    case SL_MXFP4:
+        return load(((const struct sl_mxfp4_group *)p)->q[i]);
+    case SL_Q4_K:
+        return load(((const struct sl_q4_k_group *)p)->q[b][i]);
+    case SL_Q5_K:
+        return load(((const struct sl_q5_k_group *)p)->q[b][i]);
+    case SL_Q6_K:
+        return load(((const struct sl_q6_k_group *)p)->q[b][i]);
+    case SL_IQ4_XS:
+        return load(((const struct sl_iq4_xs_group *)p)->q[b][i]);
+    default:
+        return _mm256_setzero_si256();
+    }
+}
+
+/* Vector i of block b of the unit at p, v its halves of bytes: u; 8-bit types:
+ * signed, u - 128, and iq4_nl and iq4_xs with them; mxfp4: t[u] + 12. */
+SL_INLINE __m256i weight(enum sl_dtype t, __m256i v, const void *p, size_t b,
+                         size_t i)
 {
     static const int8_t e2m1[16] = {12, 13, 14, 15, 16, 18, 20, 24,
                                     12, 11, 10, 9,  8,  6,  4,  0};
-    const struct sl_q5_0_group *q50 = p;
-    const struct sl_q5_1_group *q51 = p;
-    const struct sl_q5_k_group *k5 = p;
     const struct sl_q6_k_group *k6 = p;
     const struct sl_q3_k_group *k3 = p;
     const struct sl_q2_k_group *k2 = p;
@@ -196,34 +219,29 @@ SL_INLINE __m256i weight(enum sl_dtype t, const void *p, size_t b, size_t i)
     if (t == SL_BFP8)
         return _mm256_xor_si256(load(((const struct sl_bfp8_group *)p)->q[i]),
                                 _mm256_set1_epi8((char)0x80));
-    if (t == SL_Q4_0)
-        return nibbles(((const struct sl_q4_0_group *)p)->q, i);
-    if (t == SL_BFP4)
-        return nibbles(((const struct sl_bfp4_group *)p)->q, i);
-    if (t == SL_Q4_1)
-        return nibbles(((const struct sl_q4_1_group *)p)->q, i);
-    if (t == SL_Q4_K)
-        return nibbles(((const struct sl_q4_k_group *)p)->q[b], i);
-    if (t == SL_IQ4_NL)
-        return look_up(sl_quant_iq4, ((const struct sl_q4_0_group *)p)->q, i);
-    if (t == SL_IQ4_XS)
-        return look_up(sl_quant_iq4, ((const struct sl_iq4_xs_group *)p)->q[b],
-                       i);
+    if (t == SL_IQ4_NL || t == SL_IQ4_XS)
+        return look_up(sl_quant_iq4, v, i);
     if (t == SL_MXFP4)
-        return look_up(e2m1, ((const struct sl_mxfp4_group *)p)->q, i);
+        return look_up(e2m1, v, i);
     if (t == SL_Q5_0)
-        return _mm256_or_si256(nibbles(q50->q, i), extra(q50->h, i, 4));
+        return _mm256_or_si256(
+            nibbles(v, i), extra(((const struct sl_q5_0_group *)p)->h, i, 4));
     if (t == SL_Q5_1)
-        return _mm256_or_si256(nibbles(q51->q, i), extra(q51->h, i, 4));
+        return _mm256_or_si256(
+            nibbles(v, i), extra(((const struct sl_q5_1_group *)p)->h, i, 4));
     if (t == SL_Q5_K)
-        return _mm256_or_si256(nibbles(k5->q[b], i), extra(k5->h[b], i, 4));
+        return _mm256_or_si256(
+            nibbles(v, i),
+            extra(((const struct sl_q5_k_group *)p)->h[b], i, 4));
+    if (t == SL_Q6_K)
+        return _mm256_or_si256(nibbles(v, i),
+                               two_bits(k6->h[b][i / 4], i % 4, 4));
     if (t == SL_Q2_K)
         return two_bits(k2->q[b][i / 4], i % 4, 0);
     if (t == SL_Q3_K)
         return _mm256_or_si256(two_bits(k3->q[b][i / 4], i % 4, 0),
                                extra(k3->h[b], i, 2));
-    return _mm256_or_si256(nibbles(k6->q[b], i),
-                           two_bits(k6->h[b][i / 4], i % 4, 4));
+    return nibbles(v, i);
 }
 
 /* sl_quant_mxfp4_unit of eight exponents */
