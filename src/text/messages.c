@@ -334,12 +334,11 @@ static int tool_calls(json_t *m, size_t i, const json_t *tools,
 /* A copy without the keys whose value is null. */
 static json_t *copy_message(const json_t *m)
 {
-    json_t *copy = json_object(), *shared, *v;
+    json_t *copy = json_object(), *v;
     const char *key;
     int rc = copy ? 0 : -1;
 
-    memcpy(&shared, &m, sizeof(shared)); /* the macro takes no const */
-    json_object_foreach(shared, key, v)
+    json_object_foreach((json_t *)(uintptr_t)m, key, v) /* takes no const */
     {
         if (!rc && !json_is_null(v))
             rc = json_object_set(copy, key, v);
