@@ -10,7 +10,8 @@
  */
 #define STEP_S 0.25
 #define STEP_STRETCH 4
-#define DECODE_STRETCH 1.7 /* below 2, which is the promise, by what steps vary */
+#define DECODE_STRETCH 1.6 /* of 2, which is the promise: one step in a hundred takes
+                              1.25 times as long as most */
 #define FIRST_ROWS 32      /* of a prompt, before anything was measured */
 
 #define SHARES 2 /* equal parts that a client, or a prompt, may have at most */
@@ -335,7 +336,8 @@ uint32_t sl_schedule_prompt_rows(const struct sl_cost *c, uint32_t n_dec,
         return FIRST_ROWS;
     if (n_dec == 0) /* now is a step of one row */
         limit = STEP_STRETCH * now > STEP_S ? STEP_STRETCH * now : STEP_S;
-    limit -= c->context_s * (double)dec_context;
+    /* Only the prompts' rows look back at `depth`. */
+    limit -= c->context_s * ((double)dec_context - (double)n_dec * (double)depth);
     rows = sl_cost_rows(c, limit, depth, max_row);
     return rows > n_dec ? rows - n_dec : 1;
 }

@@ -457,6 +457,29 @@ static void test_gap(void **state)
     assert_true(steps < 16000 / 3);
 }
 
+/* A long prompt beside short answers has all rows that fit: only its own look back
+ * that far. */
+static void test_deep_prompt(void **state)
+{
+    struct sl_cost c = {0};
+
+    (void)state;
+    for (uint32_t n = 1; n <= 64; n++)
+        sl_cost_learn(&c, n, 0, 0.01 + 0.005 * n);
+    c.context_s = 2e-7;
+    for (uint64_t depth = 0; depth <= 64000; depth += 4000) {
+        uint32_t rows = sl_schedule_prompt_rows(&c, 8, 800, 1, depth, 2048);
+        double now = sl_cost_predict(&c, 8, 800);
+
+        assert_true(rows >= 1);
+        if (rows > 1)
+            assert_true(sl_cost_predict(&c, 8 + rows, 800 + rows * depth) <=
+                        2 * now);
+        assert_true(sl_cost_predict(&c, 9 + rows, 800 + (rows + 1) * depth) >
+                    1.5 * now);
+    }
+}
+
 /* Many prompts and few answers: enough rows that as many begin as end, so that the
  * steps grow to what they are when everybody is answered. */
 static void test_few_answers(void **state)
@@ -468,7 +491,7 @@ static void test_few_answers(void **state)
         sl_cost_learn(&c, n, 0, 0.1 + 0.1 * n); /* rows are all that costs */
     for (uint32_t n_dec = 1; n_dec < 32; n_dec++)
         assert_true(sl_schedule_prompt_rows(&c, n_dec, 0, 32 - n_dec, 0, 64) >
-                    20);
+                    17);
     /* One prompt: less than twice the step without. */
     assert_true(sl_schedule_prompt_rows(&c, 31, 0, 1, 0, 64) < 31);
 }
@@ -490,7 +513,7 @@ static void test_slow(void **state)
             if (n_dec > 0)
                 sl_cost_learn(&c, n_dec, 0, 0.5 + 0.02 * n_dec);
         }
-        assert_true(rows >= (n_dec ? 15 : 40));
+        assert_true(rows >= (n_dec ? 13 : 40));
         assert_true(0.5 + 0.02 * (n_dec + rows) <
                     (n_dec ? 2 * (0.5 + 0.02 * n_dec) : 5 * 0.52));
     }
@@ -572,6 +595,7 @@ int main(void)
         cmocka_unit_test(test_short_behind_long),
         cmocka_unit_test(test_shares),
         cmocka_unit_test(test_gap),
+        cmocka_unit_test(test_deep_prompt),
         cmocka_unit_test(test_few_answers),
         cmocka_unit_test(test_slow),
     };
