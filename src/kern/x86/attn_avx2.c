@@ -20,6 +20,7 @@ enum {
     /* Positions whose values are mixed before the next dimensions: 8 KB of
      * bf16 at dimension 256. Divides a page. Chosen, not measured. */
     MIX_STEP = 16,
+    UNITS = 16, /* bfp8: units of a position that are made ahead */
 };
 
 /* Queries of the next block when `left` are left, as even as possible. */
@@ -91,47 +92,60 @@ SL_INLINE __m256 load_int8(const int8_t *p)
     return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(x));
 }
 
-/* Keys of eight positions, dimension d, from position 8 h of a tile on. `unit`
- * is theirs for the block of d (bfp8). */
-SL_INLINE __m256 keys(enum sl_dtype type, const void *page, size_t dim,
-                      size_t tile, size_t h, size_t d, __m256 unit)
+/* Bytes of one dimension of a tile of keys, and of the tile. */
+SL_INLINE size_t key_bytes(enum sl_dtype type)
 {
-    size_t i = (tile * dim + d) * SL_TILE + h * VEC;
-
-    if (type == SL_F32)
-        return _mm256_loadu_ps((const float *)page + i);
-    if (type == SL_BF16)
-        return load_bf16((const uint16_t *)page + i);
-    /* Each block so far, this one too, has a row of exponents before it. */
-    i += (tile * (dim / SL_BFP) + d / SL_BFP + 1) * SL_TILE;
-    return _mm256_mul_ps(load_int8((const int8_t *)page + i), unit);
+    return SL_TILE * (type == SL_F32 ? 4 : type == SL_BF16 ? 2 : 1);
 }
 
-/* The units of these positions in the block that begins with dimension d. */
-SL_INLINE __m256 key_unit(const void *page, size_t dim, size_t tile, size_t h,
-                          size_t d)
+SL_INLINE size_t tile_bytes(enum sl_dtype type, size_t dim)
 {
-    size_t block = (tile * dim + d) / SL_BFP;
-
-    return bfp_unit((const uint8_t *)page + block * (SL_BFP + 1) * SL_TILE +
-                        h * VEC,
-                    0x1p-6f);
+    /* Each block of bfp8 begins with a row of exponents. */
+    return (type == SL_BFP8 ? dim + dim / SL_BFP : dim) * key_bytes(type);
 }
 
-/* Dimensions d to d + 7 of the value of a position of the page. */
-SL_INLINE __m256 values(enum sl_dtype type, const void *page, size_t dim,
-                        size_t pos, size_t d)
+/* One dimension of the keys of eight positions, the half h of the tile whose
+ * row lies at p. `unit` is theirs for the block (bfp8). */
+SL_INLINE __m256 keys(enum sl_dtype type, const uint8_t *p, size_t h,
+                      __m256 unit)
 {
-    const uint8_t *at;
-
+    p += h * key_bytes(type) / 2;
     if (type == SL_F32)
-        return _mm256_loadu_ps((const float *)page + pos * dim + d);
+        return _mm256_loadu_ps((const float *)(const void *)p);
     if (type == SL_BF16)
-        return load_bf16((const uint16_t *)page + pos * dim + d);
-    at = (const uint8_t *)page + pos * (dim / SL_BFP + dim);
-    return _mm256_mul_ps(
-        load_int8((const int8_t *)at + dim / SL_BFP + d),
-        set(sl_quant_bfp_unit(at[d / SL_BFP], 6)));
+        return load_bf16((const uint16_t *)(const void *)p);
+    return _mm256_mul_ps(load_int8((const int8_t *)p), unit);
+}
+
+/* Bytes of the value of a position. */
+SL_INLINE size_t value_bytes(enum sl_dtype type, size_t dim)
+{
+    return type == SL_F32    ? 4 * dim
+           : type == SL_BF16 ? 2 * dim
+                             : dim + dim / SL_BFP;
+}
+
+/* Dimensions d to d + 7 of the value at `at`; `unit` is theirs (bfp8). */
+SL_INLINE __m256 values(enum sl_dtype type, const uint8_t *at, size_t dim,
+                        size_t d, const float *unit)
+{
+    if (type == SL_F32)
+        return _mm256_loadu_ps((const float *)(const void *)at + d);
+    if (type == SL_BF16)
+        return load_bf16((const uint16_t *)(const void *)at + d);
+    return _mm256_mul_ps(load_int8((const int8_t *)at + dim / SL_BFP + d),
+                         _mm256_broadcast_ss(unit));
+}
+
+/* bfp8: units of n positions whose exponents begin at v, and so on every
+ * `bytes`. There are always UNITS bytes, as elements follow. */
+SL_INLINE void value_units(float unit[][UNITS], const uint8_t *v, size_t bytes,
+                           size_t n)
+{
+    for (size_t p = 0; p < n; p++, v += bytes) {
+        _mm256_storeu_ps(unit[p], bfp_unit(v, 0x1p-6f));
+        _mm256_storeu_ps(unit[p] + VEC, bfp_unit(v + VEC, 0x1p-6f));
+    }
 }
 
 /* Scores of nq queries from t on against nt tiles of keys from tile i on, all
@@ -139,8 +153,9 @@ SL_INLINE __m256 values(enum sl_dtype type, const void *page, size_t dim,
 SL_INLINE void score(enum sl_dtype type, size_t nq, size_t nt,
                      const struct sl_attn *a, size_t t0, size_t i)
 {
-    const void *page = a->k[i * SL_TILE / SL_KV_PAGE];
-    const size_t tile = i % (SL_KV_PAGE / SL_TILE);
+    const size_t tile = tile_bytes(type, a->dim);
+    const uint8_t *k = (const uint8_t *)a->k[i * SL_TILE / SL_KV_PAGE] +
+                       i % (SL_KV_PAGE / SL_TILE) * tile;
     const float *q = a->q + t0 * a->ld_q;
     float *s = a->scratch + t0 * SL_KV_BLOCK + i * SL_TILE;
     __m256 acc[MAX_Q][2 * MAX_TILES], qd[MAX_Q], unit[2 * MAX_TILES];
@@ -152,19 +167,19 @@ SL_INLINE void score(enum sl_dtype type, size_t nq, size_t nt,
         for (size_t t = 0; t < nq; t++)
             acc[t][h] = _mm256_setzero_ps();
     }
-    for (size_t d = 0; d < a->dim; d++) {
+    for (size_t d = 0; d < a->dim; d++, k += key_bytes(type)) {
         if (type == SL_BFP8 && d % SL_BFP == 0) {
             UNROLL
             for (size_t h = 0; h < 2 * nt; h++)
-                unit[h] = key_unit(page, a->dim, tile + h / 2, h % 2, d);
+                unit[h] = bfp_unit(k + h / 2 * tile + h % 2 * VEC, 0x1p-6f);
+            k += SL_TILE;
         }
         UNROLL
         for (size_t t = 0; t < nq; t++)
             qd[t] = _mm256_broadcast_ss(q + t * a->ld_q + d);
         UNROLL
         for (size_t h = 0; h < 2 * nt; h++) {
-            __m256 kd = keys(type, page, a->dim, tile + h / 2, h % 2, d,
-                             unit[h]);
+            __m256 kd = keys(type, k + h / 2 * tile, h % 2, unit[h]);
 
             UNROLL
             for (size_t t = 0; t < nq; t++)
@@ -194,13 +209,15 @@ SL_INLINE void scores(enum sl_dtype type, size_t nq, size_t nt,
 }
 
 /* o_d += e_p v_pd in order for p0 <= p < p1, all in one page: nq queries from t
- * on, nv registers of dimensions from d on. */
+ * on, nv registers of dimensions from d on. unit: of these dimensions and p0.
+ */
 SL_INLINE void mix(enum sl_dtype type, size_t nq, size_t nv,
                    const struct sl_attn *a, size_t t0, size_t d, size_t p0,
-                   size_t p1)
+                   size_t p1, const float *unit)
 {
-    const void *page = a->v[p0 / SL_KV_PAGE];
-    const size_t base = p0 / SL_KV_PAGE * SL_KV_PAGE; /* its first position */
+    const size_t bytes = value_bytes(type, a->dim);
+    const uint8_t *v =
+        (const uint8_t *)a->v[p0 / SL_KV_PAGE] + p0 % SL_KV_PAGE * bytes;
     const float *e = a->scratch + t0 * SL_KV_BLOCK;
     float *o = a->o + t0 * a->dim + d;
     __m256 acc[MAX_Q][MAX_V], ep[MAX_Q];
@@ -211,13 +228,14 @@ SL_INLINE void mix(enum sl_dtype type, size_t nq, size_t nv,
         for (size_t j = 0; j < nv; j++)
             acc[t][j] = _mm256_loadu_ps(o + t * a->dim + j * VEC);
     }
-    for (size_t p = p0; p < p1; p++) {
+    for (size_t p = p0; p < p1; p++, v += bytes, unit += UNITS) {
         UNROLL
         for (size_t t = 0; t < nq; t++)
             ep[t] = _mm256_broadcast_ss(e + t * SL_KV_BLOCK + p);
         UNROLL
         for (size_t j = 0; j < nv; j++) {
-            __m256 vp = values(type, page, a->dim, p - base, d + j * VEC);
+            __m256 vp =
+                values(type, v, a->dim, d + j * VEC, unit + j * VEC / SL_BFP);
 
             UNROLL
             for (size_t t = 0; t < nq; t++)
@@ -232,21 +250,52 @@ SL_INLINE void mix(enum sl_dtype type, size_t nq, size_t nv,
     }
 }
 
-/* All dimensions for p0 <= p < p1, a few positions at a time: so the values are
- * read in one stream, while the sums wait in the nearest cache. */
+/* Ask for as many bytes of the values of MIX_STEP positions from p on as n of their
+ * dimensions take, from where d take them; there may be no such positions. */
+SL_INLINE void fetch_values(enum sl_dtype type, const struct sl_attn *a,
+                            size_t p, size_t p1, size_t d, size_t n)
+{
+    const char *at;
+
+    if (p >= p1)
+        return;
+    at = (const char *)a->v[p / SL_KV_PAGE] +
+         p % SL_KV_PAGE * value_bytes(type, a->dim) +
+         value_bytes(type, d) * MIX_STEP;
+    for (size_t i = 0; i < value_bytes(type, n) * MIX_STEP; i += 64)
+        _mm_prefetch(at + i, _MM_HINT_T0);
+}
+
+/* All dimensions for p0 <= p < p1, a few positions at a time, while the sums
+ * wait in the nearest cache. The dimensions of one position are read in turns,
+ * a line of each position at a time, which no prefetcher foresees: so the next
+ * positions are asked for meanwhile. */
 SL_INLINE void mix_all(enum sl_dtype type, size_t nq, size_t nv,
                        const struct sl_attn *a, size_t t, size_t p0, size_t p1)
 {
+    const size_t bytes = value_bytes(type, a->dim);
+    float unit[MIX_STEP][UNITS];
     size_t end;
 
     for (size_t p = p0; p < p1; p = end) {
-        size_t d = 0;
+        const uint8_t *v =
+            (const uint8_t *)a->v[p / SL_KV_PAGE] + p % SL_KV_PAGE * bytes;
 
         end = sl_min(p / MIX_STEP * MIX_STEP + MIX_STEP, p1);
-        for (; d + nv * VEC <= a->dim; d += nv * VEC)
-            mix(type, nq, nv, a, t, d, p, end);
-        for (; d < a->dim; d += VEC)
-            mix(type, nq, 1, a, t, d, p, end);
+        for (size_t d = 0, n; d < a->dim; d += n) {
+            const float *u = unit[0] + d / SL_BFP % UNITS;
+
+            if (type == SL_BFP8 && d % (UNITS * SL_BFP) == 0)
+                value_units(unit, v + d / SL_BFP, bytes, end - p);
+            if (d + nv * VEC <= a->dim) {
+                n = nv * VEC;
+                fetch_values(type, a, end, p1, d, n);
+                mix(type, nq, nv, a, t, d, p, end, u);
+            } else {
+                n = VEC;
+                mix(type, nq, 1, a, t, d, p, end, u);
+            }
+        }
     }
 }
 
@@ -262,6 +311,7 @@ SL_INLINE void queries(enum sl_dtype type, size_t nq, size_t nt, size_t nv,
         most = sl_max(most, a->n_valid[i]);
     }
     scores(type, nq, nt, a, t, most);
+    fetch_values(type, a, 0, common, 0, a->dim);
     for (size_t i = t; a->n_skip && i < t + nq; i++)
         for (size_t p = 0; p < a->n_skip[i] && p < a->n_valid[i]; p++)
             a->scratch[i * SL_KV_BLOCK + p] = -INFINITY;
