@@ -49,6 +49,7 @@
 #define GAIN_ALL 0.005  /* the same for all sequences together. Chosen. */
 #define GAIN_SHOWN 0.1  /* of the time that a missed row takes. Chosen. */
 #define HOPE 2          /* drafts that the first guess counts for */
+#define MOST_SEEN 1000000 /* counts end there, before they wrap. Chosen. */
 #define PRIOR 4         /* rounds that what was seen of others counts for */
 #define PROVEN 16       /* drafts that were judged: then they may be believed, and
                            until then they are paid from the credit; but for */
@@ -425,6 +426,16 @@ static void deal(struct sl_bid *bid, uint32_t n, uint32_t total)
         deepen(&bid[likeliest(bid, n)]);
 }
 
+/* Drafts of all. */
+static uint32_t n_dealt(const struct sl_bid *bid, uint32_t n)
+{
+    uint32_t total = 0;
+
+    for (uint32_t i = 0; i < n; i++)
+        total += bid[i].depth;
+    return total;
+}
+
 /* What is not proven is a try, or nothing. Returns how many drafts are left of
  * those that are believed. */
 static uint32_t pay_unproven(struct batch *b, struct sl_bid *bid)
@@ -539,7 +550,7 @@ static bool is_still_off(struct sl_speculate *s, const struct sl_bid *bid,
 void sl_speculate_plan(struct sl_speculate *s, const struct sl_crowd *crowd,
                        struct sl_bid *bid, uint32_t max_draft)
 {
-    uint32_t n = crowd->n, total = 0;
+    uint32_t n = crowd->n, total = 0, used;
     struct batch b = {.s = s, .c = crowd, .n = n};
 
     if (n == 0)
@@ -565,8 +576,9 @@ void sl_speculate_plan(struct sl_speculate *s, const struct sl_crowd *crowd,
         total = best_total(&b, bid, max_draft);
         deal(bid, n, total);
         total = pay_unproven(&b, bid);
-        if (total < max_draft)
-            probe(&b, bid, max_draft - total);
+        used = n_dealt(bid, n); /* tries, too */
+        if (used < max_draft)
+            probe(&b, bid, max_draft - used);
     }
     s->pays = sl_speculate_is_told(s) || total > 0;
     if (n == 1 && bid->depth == 0) {
@@ -589,15 +601,24 @@ void sl_speculate_plan(struct sl_speculate *s, const struct sl_crowd *crowd,
 
 /* ---------------------------------------------------------------- learning */
 
+/* How much one more counts, when the guess counts for `first`. */
+static double gain_of(uint32_t *n_seen, uint32_t first, double least)
+{
+    double gain;
+
+    *n_seen += *n_seen < MOST_SEEN;
+    gain = 1.0 / (double)(*n_seen + first);
+    return gain > least ? gain : least;
+}
+
 static void odds_learn(struct sl_odds *o, uint32_t n_draft, uint32_t n_accept,
                        double least)
 {
     /* Behind the first wrong draft nothing can be said. The first rounds count
      * for more: a plain mean, with the guess as its first members. */
     for (uint32_t i = 0; i < n_draft && i <= n_accept; i++) {
-        double gain = 1.0 / (double)(++o->n_seen[i] + HOPE);
+        double gain = gain_of(&o->n_seen[i], HOPE, least);
 
-        gain = gain > least ? gain : least;
         o->right[i] += gain * ((i < n_accept) - o->right[i]);
     }
 }
@@ -650,9 +671,8 @@ void sl_speculate_sure(struct sl_speculate *s, const float *sure,
 {
     for (uint32_t i = 0; i < n_draft && i <= n_accept; i++) {
         uint32_t k = bin_of(sure[i]);
-        double gain = 1.0 / (double)(++s->sure.n_seen[k] + 1);
+        double gain = gain_of(&s->sure.n_seen[k], 1, GAIN_ALL);
 
-        gain = gain > GAIN_ALL ? gain : GAIN_ALL;
         s->sure.right[k] += gain * ((i < n_accept) - s->sure.right[k]);
     }
 }

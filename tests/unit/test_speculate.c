@@ -692,6 +692,55 @@ static void test_first_hopes(void **state)
     assert_int_equal(bid.by, SL_BY_MTP);
 }
 
+/* Tries and drafts that are believed share the room that there is. */
+static void test_tries_have_room(void **state)
+{
+    struct sim m = {.fixed = 10, .row = 0.1, .pass = 0.1, .n_seq = 8};
+    uint32_t most_seen = 0;
+
+    (void)state;
+    sim_init(&m);
+    for (uint32_t round = 0; round < 64; round++) {
+        struct sl_bid bid[8];
+        uint32_t most = 1 + round % 9, sum = 0;
+
+        for (uint32_t i = 0; i < m.n_seq; i++) {
+            bid[i] = (struct sl_bid){.guess = &m.guess[i]};
+            bid[i].most[SL_BY_MTP] = 7;
+            bid[i].odds[SL_BY_MTP] = SL_ODDS_MTP;
+        }
+        m.s.credit_s = 1000; /* as if it were long since the last one */
+        plan(&m, bid, m.n_seq, most);
+        for (uint32_t i = 0; i < m.n_seq; i++)
+            sum += bid[i].depth;
+        assert_true(sum <= most);
+        most_seen = sum > most_seen ? sum : most_seen;
+    }
+    assert_true(most_seen > 1);
+}
+
+/* A server that runs for months has counted to the end of 32 bits. */
+static void test_counts_do_not_wrap(void **state)
+{
+    struct sl_speculate s;
+    struct sl_guess g;
+    const float sure = 0.99f;
+
+    (void)state;
+    sl_speculate_init(&s, 0, -1);
+    s.odds[SL_ODDS_MTP].n_seen[0] = UINT32_MAX - 4;
+    for (int i = 0; i < SL_SURE_BINS; i++)
+        s.sure.n_seen[i] = UINT32_MAX - 4;
+    sl_guess_init(&g, &s);
+    for (int i = 0; i < 8; i++) {
+        sl_speculate_learn(&s, &g, SL_ODDS_MTP, 1, 1);
+        sl_speculate_sure(&s, &sure, 1, 1);
+        assert_true(is_within(s.odds[SL_ODDS_MTP].right[0], 0.9, 0.1));
+        assert_true(s.odds[SL_ODDS_MTP].n_seen[0] > 1000000);
+        assert_true(is_within(s.sure.right[SL_SURE_BINS - 1], 0.95, 0.05));
+    }
+}
+
 /* Rows by users in place of the decision, and no more than there are drafts. */
 static void test_ladder_is_followed(void **state)
 {
@@ -897,6 +946,8 @@ int main(void)
         cmocka_unit_test(test_guard),
         cmocka_unit_test(test_fixed_depth),
         cmocka_unit_test(test_first_hopes),
+        cmocka_unit_test(test_tries_have_room),
+        cmocka_unit_test(test_counts_do_not_wrap),
         cmocka_unit_test(test_ladder_is_followed),
         cmocka_unit_test(test_ladder_refusals),
         cmocka_unit_test(test_guard_by_ratio),

@@ -28,13 +28,13 @@
  * multiply-add, half of which go to the same unit, are 20 cycles for 256
  * products, 32 GMAC/s at 2.5 GHz.
  *
- * Two ways through a matrix. For up to MAX_DIRECT tokens weights are unpacked
- * in registers and used at once (`direct`): this is where memory is the limit.
- * For more, a panel of two groups is unpacked into the first-level cache, and
- * all tokens pass over it in blocks of MAX_M (`tile`). Both do a block of
- * columns by the same function, `step`: MAX_M tokens by two groups, so that a
- * vector of weights serves MAX_M products and a broadcast two. Between panels
- * the accumulators rest in y.
+ * Two ways through a matrix. For few tokens (`max_direct` says how many)
+ * weights are unpacked in registers and used at once (`direct`): this is where
+ * memory is the limit. For more, a panel of two groups is unpacked into the
+ * first-level cache, NARROW where tokens are few, and all tokens pass over it
+ * in blocks of MAX_M (`tile`). Both do a block of columns by the same function,
+ * `step`: MAX_M tokens by two groups, so that a vector of weights serves MAX_M
+ * products and a broadcast two. Between panels the accumulators rest in y.
  */
 #include <immintrin.h>
 
