@@ -14,6 +14,7 @@
 #define MAX_FILE ((size_t)1 << 20) /* bytes of a file of keys. Chosen. */
 #define MAX_HASHES ((size_t)1 << 20) /* bytes, for 32,768 keys. Chosen. */
 #define BLANK " \t\r"
+#define MARK "\xef\xbb\xbf" /* some editors begin a file with it */
 
 _Static_assert(SL_KEYS_HASH == SHA256_DIGEST_LENGTH, "keys are SHA-256");
 
@@ -67,6 +68,20 @@ static int add_all(struct sl_keys *k, const char *s, char sep, struct sl_err *er
     return rc;
 }
 
+/* What stands behind a zero would be lost unseen, and keys in UTF-16 are none
+ * that a client can send. */
+static int add_lines(struct sl_keys *k, const char *text, size_t n,
+                     struct sl_err *err)
+{
+    if (strlen(text) != n)
+        return sl_fail(err, SL_EARG,
+                       "the file of keys has a byte zero in it; write it as "
+                       "plain text, a key in a line");
+    if (!strncmp(text, MARK, strlen(MARK)))
+        text += strlen(MARK);
+    return add_all(k, text, '\n', err);
+}
+
 static int add_file(struct sl_keys *k, const char *path, struct sl_err *err)
 {
     char *text = NULL;
@@ -75,7 +90,7 @@ static int add_file(struct sl_keys *k, const char *path, struct sl_err *err)
 
     if (rc)
         return sl_wrap(err, rc, "--api-key-file");
-    rc = add_all(k, text, '\n', err);
+    rc = add_lines(k, text, n, err);
     sl_file_free(text);
     if (!rc && k->n == 0)
         rc = sl_fail(err, SL_EARG,

@@ -154,9 +154,6 @@ int sl_check_text(const struct sl_server *s, size_t len, int64_t n_out,
 /* The field that a refusal to render a conversation begins with. */
 void sl_render_param(char out[128], const struct sl_err *err);
 
-/* The field that a refusal to render a conversation begins with. */
-void sl_render_param(char out[128], const struct sl_err *err);
-
 /* Are the prompt's own log-probabilities wanted? */
 bool sl_task_scores(const struct sl_task *t);
 

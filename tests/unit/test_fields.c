@@ -244,6 +244,7 @@ static void keys(void **state)
         {"X-Api-Key: three\r\n", "three"},
         {"X-Api-Key: four\r\nHost: h\r\n", "four"},
         {"Authorization: Bearer six six\r\n", "six six"},
+        {"X-Api-Key: seven\r\n", "seven"}, /* behind the file's mark */
         {"Authorization: Basic b25l\r\nX-Api-Key: one\r\n", "one"},
         {"X-Api-Key: one\r\nAuthorization: Bearer one\r\n", "one"},
         {"Host: h\r\n", NULL},
@@ -267,12 +268,15 @@ static void keys(void **state)
 
     (void)state;
     close(mkstemp(path));
-    assert_int_equal(sl_file_write(path, "# four\n\n\tfour\r\nsix six", 22, &err),
+    assert_int_equal(sl_file_write(path,
+                                   "\xef\xbb\xbf"
+                                   "seven\n# four\n\n\tfour\r\nsix six",
+                                   31, &err),
                      0);
     assert_int_equal(sl_keys_load(&k, &none, &err), 0);
     assert_int_equal(k.n, 0);
     assert_int_equal(sl_keys_load(&k, &from, &err), 0);
-    assert_int_equal(k.n, 5);
+    assert_int_equal(k.n, 6);
     for (size_t i = 0; i < SL_COUNTOF(cases); i++)
         if (whose(&k, cases[i].headers) !=
             (cases[i].whose ? key_id(&k, cases[i].whose) : 0))
@@ -285,6 +289,9 @@ static void keys(void **state)
     assert_int_equal(sl_keys_load(&k, &from, &err), SL_EARG);
     assert_int_equal(sl_file_write(path, "# none\n", 7, &err), 0);
     from = (struct sl_keys_from){NULL, 0, path};
+    assert_int_equal(sl_keys_load(&k, &from, &err), SL_EARG);
+    /* A zero would end the text, and the keys behind it be lost unseen. */
+    assert_int_equal(sl_file_write(path, "one\n\0two\n", 9, &err), 0);
     assert_int_equal(sl_keys_load(&k, &from, &err), SL_EARG);
     assert_int_equal(k.n, n);
     unlink(path);
