@@ -450,6 +450,23 @@ static void drop_unused(json_t *all, const struct sl_opts *o)
             (void)json_object_del(all, setting[i].key);
 }
 
+/* So do the rules of which drafts are kept, and the numbers of those that are
+ * not the chosen one: with greedy requests alone drafting no rule but the exact
+ * one is of use. */
+static void drop_rules(json_t *all, const struct sl_opts *o)
+{
+    static const char *const number[] = {NULL, "lenience", "relax_threshold"};
+    enum { SPECULATE_GREEDY = 2 };
+    const struct sl_opt_value *rule = &o->value[SL_OPT_ACCEPT];
+    bool greedy = o->value[SL_OPT_SPECULATE].i == SPECULATE_GREEDY;
+
+    if (greedy)
+        (void)json_object_del(all, "accept");
+    for (int i = 1; i < (int)SL_COUNTOF(number); i++)
+        if (greedy || (rule->from > SL_FROM_PROFILE && rule->i != i))
+            (void)json_object_del(all, number[i]);
+}
+
 int sl_setting_apply(json_t **flat, struct sl_opts *o, const json_t *profile,
                      const char *name, struct sl_err *err)
 {
@@ -483,6 +500,7 @@ int sl_setting_apply(json_t **flat, struct sl_opts *o, const json_t *profile,
         rc = sl_fail(err, SL_ENOMEM, "no memory is left");
     if (!rc) {
         drop_unused(all, o);
+        drop_rules(all, o);
         rc = sl_opts_profile(o, all, err);
     }
     if (rc) {

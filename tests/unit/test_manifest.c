@@ -477,16 +477,6 @@ static void options(void **s)
     assert_int_equal(o.value[SL_OPT_THREADS].i, 2);
     assert_int_equal(o.value[SL_OPT_DRAIN_TIMEOUT].i, 7);
     json_decref(flat);
-    json_object_set_new(json_object_get(p, "spec"), "accept",
-                        json_string("lenient"));
-    if (sl_opt_find(SL_VERB_SERVE, "accept") < 0) {
-        assert_int_equal(sl_setting_apply(&flat, &o, p, "fast", &err),
-                         SL_EUNSUP);
-        assert_non_null(strstr(err.msg,
-                               "profile 'fast' sets spec.accept, which "
-                               "this version cannot do"));
-    }
-    json_object_del(json_object_get(p, "spec"), "accept");
     json_object_set_new(json_object_get(p, "timeouts"), "request_s",
                         json_integer(5));
     json_object_set_new(json_object_get(p, "timeouts"), "ready_s",
@@ -500,6 +490,41 @@ static void options(void **s)
     assert_non_null(strstr(err.msg, "splits prefill and decode"));
     json_decref(p);
     sl_manifest_deinit(&m);
+}
+
+/* What is left of a profile's rule for drafts below one argument. */
+static void rule_below(char *flag, double lenience, int64_t accept)
+{
+    json_t *p = json_pack("{s:{s:s,s:f,s:f}}", "spec", "accept", "lenient",
+                          "lenience", 0.5, "relax_threshold", 0.25);
+    struct sl_err err = {.code = SL_OK};
+    char *line[] = {flag};
+    json_t *flat = NULL;
+    struct sl_opts o;
+
+    sl_opts_init(&o, SL_VERB_SERVE);
+    assert_int_equal(sl_opts_line(&o, flag != NULL, line, &err), 0);
+    if (sl_setting_apply(&flat, &o, p, "kept", &err))
+        fail_msg("%s", err.msg);
+    assert_int_equal(o.value[SL_OPT_ACCEPT].i, accept);
+    assert_true(o.value[SL_OPT_LENIENCE].f == lenience);
+    json_decref(flat);
+    json_decref(p);
+}
+
+/* An argument that leaves the rule without a use is not refused for what the
+ * profile says of it: it could not be taken back. */
+static void rules_fall_away(void **s)
+{
+    char greedy[] = "--speculate=greedy", exact[] = "--accept=exact";
+    char relaxed[] = "--accept=relaxed", lenient[] = "--accept=lenient";
+
+    (void)s;
+    rule_below(NULL, 0.5, 1);
+    rule_below(lenient, 0.5, 1);
+    rule_below(greedy, 1, 0);
+    rule_below(exact, 1, 0);
+    rule_below(relaxed, 1, 2);
 }
 
 static void requirements(void **s)
@@ -621,7 +646,8 @@ int main(void)
         cmocka_unit_test(bad_ones), cmocka_unit_test(bad_bytes),
         cmocka_unit_test(newer),    cmocka_unit_test(authored),
         cmocka_unit_test(foreign),  cmocka_unit_test(merging),
-        cmocka_unit_test(options),  cmocka_unit_test(requirements),
+        cmocka_unit_test(options),  cmocka_unit_test(rules_fall_away),
+        cmocka_unit_test(requirements),
         cmocka_unit_test(shipped),  cmocka_unit_test(zeros),
         cmocka_unit_test(names),
     };
