@@ -8,7 +8,7 @@
  * user, long against the fixed cost of a step; which on a slow machine, or with
  * a large model, is itself longer than that, so that a few of it is the measure.
  */
-#define STEP_S 0.25
+#define STEP_S 0.2
 #define STEP_STRETCH 4
 #define DECODE_STRETCH 1.6 /* of 2, which is the promise: one step in a hundred takes
                               1.25 times as long as most */

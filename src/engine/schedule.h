@@ -73,7 +73,7 @@ uint32_t sl_schedule_plan(struct sl_sched_seq *seq, uint32_t n,
  * is running, a step takes at most about twice what it would take without prompts
  * if all of them but one were answers already: else, where many prompts wait for
  * few answers, the few would end before others begin, and steps would stay small
- * for ever, which is slow for everybody. While no answer is running, a quarter of a
+ * for ever, which is slow for everybody. While no answer is running, a fifth of a
  * second, so that a new request, or a cancelled one, does not wait long for the
  * step before; or, where that is longer, a few times what a step of one row
  * takes. */
