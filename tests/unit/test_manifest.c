@@ -643,13 +643,12 @@ static int teardown(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bad_ones), cmocka_unit_test(bad_bytes),
-        cmocka_unit_test(newer),    cmocka_unit_test(authored),
-        cmocka_unit_test(foreign),  cmocka_unit_test(merging),
-        cmocka_unit_test(options),  cmocka_unit_test(rules_fall_away),
-        cmocka_unit_test(requirements),
-        cmocka_unit_test(shipped),  cmocka_unit_test(zeros),
-        cmocka_unit_test(names),
+        cmocka_unit_test(bad_ones),     cmocka_unit_test(bad_bytes),
+        cmocka_unit_test(newer),        cmocka_unit_test(authored),
+        cmocka_unit_test(foreign),      cmocka_unit_test(merging),
+        cmocka_unit_test(options),      cmocka_unit_test(rules_fall_away),
+        cmocka_unit_test(requirements), cmocka_unit_test(shipped),
+        cmocka_unit_test(zeros),        cmocka_unit_test(names),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);
