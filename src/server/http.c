@@ -168,7 +168,7 @@ static void enter(struct conn *c, enum state s)
         set_timer(c, l->linger_ms);
         break;
     }
-    if (c->held && (s == IDLE || s == LINGER)) {
+    if (c->held && !c->eof && (s == IDLE || s == LINGER)) {
         c->held = false;
         bufferevent_enable(c->bev, EV_READ);
     }
@@ -421,7 +421,7 @@ static bool has_output(const struct conn *c)
 static void end_writing(struct conn *c)
 {
     if (c->eof) {
-        drop(c);
+        leave(c);
         return;
     }
     if (c->secure && !sl_tls_bye(c->bev)) {
@@ -505,13 +505,17 @@ static void answer_plain(struct conn *c)
 }
 
 /* The end of file behind a request that was answered: let the answer go, and
- * those of the requests that came with it. */
+ * those of the requests that came with it. TLS stops writing when the other
+ * side ends, and may have written all before on_write hears of it. */
 static bool ends_later(struct conn *c)
 {
-    if (c->state != SENDING || !has_output(c))
+    if (c->state != SENDING)
         return false;
     c->eof = true;
     bufferevent_disable(c->bev, EV_READ);
+    bufferevent_enable(c->bev, EV_WRITE);
+    if (!has_output(c))
+        end_sending(c);
     return true;
 }
 
@@ -521,7 +525,9 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
 
     if (what & BEV_EVENT_CONNECTED)
         return;
-    if ((what & BEV_EVENT_EOF) && ends_later(c))
+    /* While writing it is TLS' word for a client that takes nothing any more.
+     */
+    if ((what & BEV_EVENT_EOF) && !(what & BEV_EVENT_WRITING) && ends_later(c))
         return;
     if ((what & BEV_EVENT_ERROR) && c->secure && c->state == IDLE &&
         sl_tls_met_http(bev)) {

@@ -969,6 +969,55 @@ static void slow_but_alive(void **state)
     sl_tls_close(&tls);
 }
 
+/* A client that ends TLS behind its requests, before it has read anything: the
+ * answers come, and the connection ends. */
+static void tls_ends_behind_asks(void **state)
+{
+    static const char *const ask[] = {
+        "GET /one HTTP/1.1\r\n\r\nGET /two HTTP/1.1\r\n\r\n",
+        "GET /big HTTP/1.1\r\n\r\nGET /two HTTP/1.1\r\n\r\n",
+    };
+    static char asks[50 * 1200];
+    SSL_CTX *t = SSL_CTX_new(TLS_client_method());
+    int fd;
+
+    (void)state;
+    open_tls(&tls);
+    start_plain();
+    for (size_t i = 0; i < SL_COUNTOF(ask); i++) {
+        SSL *s = SSL_new(t);
+
+        fd = dial();
+        SSL_set_fd(s, fd);
+        assert_int_equal(speak(s, SSL_connect), SSL_ERROR_NONE);
+        assert_int_equal(SSL_write(s, ask[i], (int)strlen(ask[i])),
+                         (int)strlen(ask[i]));
+        (void)SSL_shutdown(s);
+        n_got = 0;
+        assert_int_equal(speak(s, read_all), SSL_ERROR_ZERO_RETURN);
+        assert_int_equal(seen.n_handled, 2 * i + 2);
+        assert_memory_equal(got + n_got - 4, "/two", 4);
+        for (int k = 0; k < 50 && sl_http_n_conn(http); k++)
+            turn();
+        assert_int_equal(sl_http_n_conn(http), 0);
+        SSL_free(s);
+        close(fd);
+    }
+    /* One who is gone altogether: what is written to him fails. */
+    asks[50 * many_asks(asks, 50)] = 0;
+    fd = dial();
+    ask_secure(t, fd, asks);
+    for (int k = 0; k < 5; k++)
+        turn();
+    close(fd);
+    for (int k = 0; k < 100 && sl_http_n_conn(http); k++)
+        turn();
+    assert_int_equal(sl_http_n_conn(http), 0);
+    stop();
+    SSL_CTX_free(t);
+    sl_tls_close(&tls);
+}
+
 /* Requests far ahead over TLS: none is lost between OpenSSL and us. */
 static void tls_far_ahead(void **state)
 {
@@ -1054,16 +1103,25 @@ static void many(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cut_anywhere), cmocka_unit_test(replies),
-        cmocka_unit_test(pipelined),    cmocka_unit_test(client_leaves),
-        cmocka_unit_test(refusals),     cmocka_unit_test(expects),
-        cmocka_unit_test(deadlines),    cmocka_unit_test(streams),
-        cmocka_unit_test(slow_reader),  cmocka_unit_test(draining),
-        cmocka_unit_test(many),         cmocka_unit_test(answers_wait),
+        cmocka_unit_test(cut_anywhere),
+        cmocka_unit_test(replies),
+        cmocka_unit_test(pipelined),
+        cmocka_unit_test(client_leaves),
+        cmocka_unit_test(refusals),
+        cmocka_unit_test(expects),
+        cmocka_unit_test(deadlines),
+        cmocka_unit_test(streams),
+        cmocka_unit_test(slow_reader),
+        cmocka_unit_test(draining),
+        cmocka_unit_test(many),
+        cmocka_unit_test(answers_wait),
         cmocka_unit_test(messages_are_whole),
-        cmocka_unit_test(far_ahead),    cmocka_unit_test(slow_but_alive),
-        cmocka_unit_test(body_takes_too_long), cmocka_unit_test(tls_ends),
+        cmocka_unit_test(far_ahead),
+        cmocka_unit_test(slow_but_alive),
+        cmocka_unit_test(body_takes_too_long),
+        cmocka_unit_test(tls_ends),
         cmocka_unit_test(tls_far_ahead),
+        cmocka_unit_test(tls_ends_behind_asks),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
