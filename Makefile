@@ -212,7 +212,8 @@ $(B)/kerncheck-simde: $(SIMDE_OBJ) $(filter-out %/main.o,$(call obj,$(KERN_SRC))
 # The kernels of ARM and their tester, linked statically: qemu-user runs it.
 CROSS   := aarch64-linux-gnu-gcc
 ARM_SRC := $(wildcard src/kern/*.c src/kern/ref/*.c src/kern/arm/*.c) \
-           $(addprefix src/base/,base.c dtype.c err.c mem.c num.c) $(KERN_SRC)
+           $(addprefix src/base/,base.c dtype.c err.c mem.c num.c \
+             plain.c) $(KERN_SRC)
 ARM_OBJ := $(patsubst %.c,$(B)/aarch64/%.o,$(ARM_SRC))
 # -O1 compiles fast; the bits do not depend on it.
 $(B)/aarch64/%_dotprod.o: ISA := -march=armv8.2-a+dotprod

@@ -207,7 +207,7 @@ def a_phone():
 def main():
     global S, B
     if not CHROMIUM:
-        print("0 passed, 0 failed: no Chromium is installed")
+        print("skipped: no Chromium is installed\n0 passed, 0 failed")
         return
     S = Server("--max-model-len", "2048", "--spec-ladder", "8:3", model="models/demo")
     try:
