@@ -16,11 +16,6 @@
 
 #define MAX_DEPTH 8 /* schemas in each other; chosen */
 #define ALL_TYPES 127
-#define INTEGER 4 /* bits as sl_jmerge_type orders them */
-#define NUMBER 8
-#define STRING 16
-#define ARRAY 32
-#define OBJECT 64
 
 struct pair {
     struct sl_jschema *j;
@@ -50,28 +45,6 @@ static bool is_plain(const json_t *s)
 /* ------------------------------------------------------------ types and values
  */
 
-static int type_of(const json_t *v)
-{
-    switch (json_typeof(v)) {
-    case JSON_NULL:
-        return 1;
-    case JSON_TRUE:
-    case JSON_FALSE:
-        return 2;
-    case JSON_INTEGER:
-        return INTEGER;
-    case JSON_REAL:
-        return NUMBER;
-    case JSON_STRING:
-        return STRING;
-    case JSON_ARRAY:
-        return ARRAY;
-    case JSON_OBJECT:
-        break;
-    }
-    return OBJECT;
-}
-
 /* Types of values that are valid, or written. Integers are numbers. */
 static int types(const json_t *s, bool written)
 {
@@ -81,7 +54,7 @@ static int types(const json_t *s, bool written)
         bits = sl_jschema_implied(s);
     if (bits <= 0)
         return ALL_TYPES;
-    return bits & NUMBER ? bits | INTEGER : bits;
+    return bits & SL_JTYPE_NUMBER ? bits | SL_JTYPE_INTEGER : bits;
 }
 
 static double limit(const json_t *s, const char *key, double none)
@@ -139,7 +112,7 @@ static bool breaks(struct sl_jschema *j, const json_t *v, const json_t *s)
 {
     size_t n = 1, n_same = 0;
 
-    if (!(types(s, false) & type_of(v)))
+    if (!(types(s, false) & sl_jmerge_type_of(v)))
         return true;
     (void)listed(s, 0, &n);
     if (n == 0 || !sl_grammar_spend(j->g, n))
@@ -267,13 +240,14 @@ static bool kinds_apart(const struct pair *p)
     if (!(a & b) || values_apart(p->j, p->a, p->b) ||
         values_apart(p->j, p->b, p->a))
         return true;
-    if (!(a & ~(INTEGER | NUMBER)))
+    if (!(a & ~(SL_JTYPE_INTEGER | SL_JTYPE_NUMBER)))
         return numbers_apart(p->a, p->b);
-    if (a == STRING)
+    if (a == SL_JTYPE_STRING)
         return counts_apart(p->a, p->b, "minLength", "maxLength");
-    if (a == ARRAY)
+    if (a == SL_JTYPE_ARRAY)
         return counts_apart(p->a, p->b, "minItems", "maxItems");
-    return a == OBJECT && (members_apart(p, p->a) || members_apart(p, p->b));
+    return a == SL_JTYPE_OBJECT &&
+           (members_apart(p, p->a) || members_apart(p, p->b));
 }
 
 static bool apart(const struct pair *p)

@@ -13,8 +13,6 @@ const char *const sl_jmerge_type[7] = {"null",   "boolean", "integer", "number",
                                        "string", "array",   "object"};
 #define STEP 16 /* bytes that are one step of work */
 #define PAIR 4  /* steps: an object, an array and their places */
-#define INTEGER_BIT 4
-#define NUMBER_BIT 8
 
 static const char *const understood[] = {
     SL_JMERGE_NOT,
@@ -116,9 +114,9 @@ static json_t *both_types(const json_t *a, const json_t *b)
     }
     /* Integers are numbers. */
     z = x & y;
-    if ((x & INTEGER_BIT && y & NUMBER_BIT) ||
-        (y & INTEGER_BIT && x & NUMBER_BIT))
-        z |= INTEGER_BIT;
+    if ((x & SL_JTYPE_INTEGER && y & SL_JTYPE_NUMBER) ||
+        (y & SL_JTYPE_INTEGER && x & SL_JTYPE_NUMBER))
+        z |= SL_JTYPE_INTEGER;
     for (int i = 0; i < 7; i++)
         if (z >> i & 1)
             json_array_append_new(out, json_string(sl_jmerge_type[i]));
@@ -446,24 +444,24 @@ static size_t n_chars(const json_t *s)
     return n;
 }
 
-static int value_type(const json_t *v)
+int sl_jmerge_type_of(const json_t *v)
 {
     switch (json_typeof(v)) {
     case JSON_NULL:
-        return 1;
+        return SL_JTYPE_NULL;
     case JSON_TRUE:
     case JSON_FALSE:
-        return 2;
+        return SL_JTYPE_BOOLEAN;
     case JSON_INTEGER:
-        return INTEGER_BIT | NUMBER_BIT;
+        return SL_JTYPE_INTEGER | SL_JTYPE_NUMBER;
     case JSON_REAL:
-        return NUMBER_BIT;
+        return SL_JTYPE_NUMBER;
     case JSON_STRING:
-        return 16;
+        return SL_JTYPE_STRING;
     case JSON_ARRAY:
-        return 32;
+        return SL_JTYPE_ARRAY;
     case JSON_OBJECT:
-        return 64;
+        return SL_JTYPE_OBJECT;
     }
     return 0;
 }
@@ -494,7 +492,7 @@ static int check(const char *key, const json_t *k, const json_t *v)
     double limit = json_number_value(k), x = json_number_value(v);
 
     if (!strcmp(key, "type"))
-        return (sl_jmerge_types(k) & value_type(v)) != 0;
+        return (sl_jmerge_types(k) & sl_jmerge_type_of(v)) != 0;
     if (!strcmp(key, "const"))
         return json_equal(k, v);
     if (!strcmp(key, "enum"))

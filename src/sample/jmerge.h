@@ -30,9 +30,22 @@ int sl_jmerge_keyword(const char *key);
 bool sl_jmerge_allows(struct sl_grammar *g, const json_t *schema,
                       const json_t *value, const char *path);
 
-/* Bits of the types that `type` names, as sl_jmerge_type orders them; without
- * it 0; -1 when it names none. */
-int sl_jmerge_types(const json_t *type);
+/* Types as bits; sl_jmerge_type has their names in this order. */
+enum {
+    SL_JTYPE_NULL = 1,
+    SL_JTYPE_BOOLEAN = 2,
+    SL_JTYPE_INTEGER = 4,
+    SL_JTYPE_NUMBER = 8,
+    SL_JTYPE_STRING = 16,
+    SL_JTYPE_ARRAY = 32,
+    SL_JTYPE_OBJECT = 64
+};
 extern const char *const sl_jmerge_type[7];
+
+/* Bits of the types that `type` names; without it 0; -1 when it names none. */
+int sl_jmerge_types(const json_t *type);
+
+/* Bits of the types that the value is of: an integer is a number, too. */
+int sl_jmerge_type_of(const json_t *value);
 
 #endif
