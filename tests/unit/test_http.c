@@ -848,6 +848,26 @@ static void ask_secure(SSL_CTX *t, int fd, const char *text)
     SSL_free(s);
 }
 
+/* A connection over TLS, on *fd, that has sent `ask`. */
+static SSL *ask_tls(SSL_CTX *t, int *fd, const char *ask)
+{
+    SSL *s = SSL_new(t);
+
+    *fd = dial();
+    SSL_set_fd(s, *fd);
+    assert_int_equal(speak(s, SSL_connect), SSL_ERROR_NONE);
+    assert_int_equal(SSL_write(s, ask, (int)strlen(ask)), (int)strlen(ask));
+    return s;
+}
+
+/* No connection is left after some turns. */
+static void all_leave(void)
+{
+    for (int k = 0; k < 50 && sl_http_n_conn(http); k++)
+        turn();
+    assert_int_equal(sl_http_n_conn(http), 0);
+}
+
 /* A TLS connection says that it ends, and does so at once; one that does not
  * know of TLS is told. */
 static void tls_ends(void **state)
@@ -868,13 +888,8 @@ static void tls_ends(void **state)
     l.idle_ms = 50;
     start(&l);
     for (size_t i = 0; i < SL_COUNTOF(ask); i++) {
-        SSL *s = SSL_new(t);
+        SSL *s = ask_tls(t, &fd, ask[i]);
 
-        fd = dial();
-        SSL_set_fd(s, fd);
-        assert_int_equal(speak(s, SSL_connect), SSL_ERROR_NONE);
-        assert_int_equal(SSL_write(s, ask[i], (int)strlen(ask[i])),
-                         (int)strlen(ask[i]));
         n_got = 0;
         assert_int_equal(speak(s, read_all), SSL_ERROR_ZERO_RETURN);
         key[i] = X509_get_pubkey(SSL_get0_peer_certificate(s));
@@ -886,9 +901,7 @@ static void tls_ends(void **state)
         has(i ? "/next" : "/last");
         SSL_free(s);
         close(fd);
-        for (int k = 0; k < 50 && sl_http_n_conn(http); k++)
-            turn();
-        assert_int_equal(sl_http_n_conn(http), 0);
+        all_leave();
     }
     fd = dial();
     say(fd, "GET / HTTP/1.1\r\nHost: me\r\n\r\n");
@@ -985,21 +998,14 @@ static void tls_ends_behind_asks(void **state)
     open_tls(&tls);
     start_plain();
     for (size_t i = 0; i < SL_COUNTOF(ask); i++) {
-        SSL *s = SSL_new(t);
+        SSL *s = ask_tls(t, &fd, ask[i]);
 
-        fd = dial();
-        SSL_set_fd(s, fd);
-        assert_int_equal(speak(s, SSL_connect), SSL_ERROR_NONE);
-        assert_int_equal(SSL_write(s, ask[i], (int)strlen(ask[i])),
-                         (int)strlen(ask[i]));
         (void)SSL_shutdown(s);
         n_got = 0;
         assert_int_equal(speak(s, read_all), SSL_ERROR_ZERO_RETURN);
         assert_int_equal(seen.n_handled, 2 * i + 2);
         assert_memory_equal(got + n_got - 4, "/two", 4);
-        for (int k = 0; k < 50 && sl_http_n_conn(http); k++)
-            turn();
-        assert_int_equal(sl_http_n_conn(http), 0);
+        all_leave();
         SSL_free(s);
         close(fd);
     }
