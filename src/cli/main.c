@@ -42,7 +42,8 @@ static const struct verb verbs[] = {
      "browser gets a page to chat with at /. Answers are held to a shape by "
      "response_format, structured_outputs and tool_choice. SIGTERM "
      "lets what runs come to its end; a second one stops at once. SIGHUP reads "
-     "keys and certificate again and ends nothing."},
+     "keys and certificate again and ends nothing; when one of them cannot be "
+     "used, both stay as they were."},
     {"pull", SL_VERB_PULL, sl_cli_pull, "ORG/NAME",
      "fetch a model or a bundle, and verify it",
      "Asks the hub for the newest version of ORG/NAME (or of "

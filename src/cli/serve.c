@@ -278,7 +278,9 @@ static int fill(struct serve *s, struct sl_server_opts *so, struct sl_err *err)
         /* Who names a port wants that one. */
         .n_port = v[SL_OPT_PORT].from < SL_FROM_ENV ? MAX_PORTS : 1,
         .protect_all = v[SL_OPT_PROTECT].i,
-        .keys = {s->o.list, s->o.n_list, v[SL_OPT_API_KEY_FILE].s},
+        .trust = {.keys = {s->o.list, s->o.n_list, v[SL_OPT_API_KEY_FILE].s},
+                  .cert = v[SL_OPT_SSL_CERTFILE].s,
+                  .key = v[SL_OPT_SSL_KEYFILE].s},
         .name = s->name,
         .source = s->source,
         .root = s->r.from_hub ? s->r.hub.repo : short_name(s->r.path),
@@ -290,18 +292,16 @@ static int fill(struct serve *s, struct sl_server_opts *so, struct sl_err *err)
         .queue_s = v[SL_OPT_QUEUE_TIMEOUT].f,
         .request_s = (uint32_t)v[SL_OPT_REQUEST_TIMEOUT].i,
         .late = late,
-        .tls_cert = v[SL_OPT_SSL_CERTFILE].s,
-        .tls_key = v[SL_OPT_SSL_KEYFILE].s,
         .tool_parser = parser[v[SL_OPT_TOOL_CALL_PARSER].i],
         .open = open_model,
         .listening = listening,
         .ready = ready,
         .ctx = s,
     };
-    if (so->protect_all && !so->keys.n && !so->keys.file)
+    if (so->protect_all && !so->trust.keys.n && !so->trust.keys.file)
         return sl_fail(err, SL_EARG,
                        "--protect all needs --api-key or --api-key-file");
-    if (!so->tls_cert != !so->tls_key)
+    if (!so->trust.cert != !so->trust.key)
         return sl_fail(err, SL_EARG,
                        "--ssl-certfile and --ssl-keyfile belong together");
     /* A name of a bundle's may have a comma in it. */

@@ -15,7 +15,6 @@
 #include "base/thread.h"
 #include "server/page.h"
 #include "server/task.h"
-#include "server/tls.h"
 
 #define N_TEXT_WORKER 2
 #define MAX_SCRATCH ((size_t)1 << 30)
@@ -29,7 +28,6 @@
 struct run {
     struct sl_server s;
     struct event *term, *intr, *hup, *drain_end, *tick, *late, *pulse;
-    struct ssl_ctx_st *tls;
     struct sl_thread loader;
     bool has_loader;
     bool last_words; /* the time to drain is over */
@@ -286,7 +284,7 @@ static bool refuse_body(struct sl_exchange *x)
 static bool needs_key(const struct sl_server *s, const struct route *r,
                       const struct sl_exchange *x)
 {
-    if (!s->keys.n || r->access == OPEN)
+    if (!s->trust.keys.n || r->access == OPEN)
         return false;
     if (r->access == KEY)
         return true;
@@ -297,7 +295,7 @@ static bool needs_key(const struct sl_server *s, const struct route *r,
 static bool refuse_state(struct sl_server *s, const struct route *r,
                          struct sl_exchange *x)
 {
-    x->key = sl_keys_find(&s->keys, x->msg);
+    x->key = sl_keys_find(&s->trust.keys, x->msg);
     if (needs_key(s, r, x) && !x->key) {
         sl_error_reply(x, 401, NULL, NULL,
                        "the API key is missing or wrong, or two differ; send "
@@ -573,37 +571,21 @@ static void on_signal(evutil_socket_t sig, short what, void *arg)
 
 /* --------------------------------------------------------------- reading again */
 
-/* A new key or certificate, without a restart: connections and requests that
- * there are go on. */
-static int read_again(struct run *r, struct sl_err *err)
-{
-    const struct sl_server_opts *o = &r->s.opts;
-    struct ssl_ctx_st *tls = NULL;
-    int rc = sl_keys_load(&r->s.keys, &o->keys, err);
-
-    if (rc || !o->tls_cert)
-        return rc;
-    rc = sl_tls_open(&tls, o->tls_cert, o->tls_key, err);
-    if (rc)
-        return rc;
-    sl_http_set_tls(r->s.http, tls);
-    sl_tls_close(&r->tls);
-    r->tls = tls;
-    return 0;
-}
-
+/* Without a restart: connections and requests that there are go on. */
 static void on_hup(evutil_socket_t sig, short what, void *arg)
 {
     struct run *r = arg;
     struct sl_err err = {0};
 
     (void)what;
-    if (read_again(r, &err))
+    if (sl_trust_load(&r->s.trust, &r->s.opts.trust, &err)) {
         sl_log(SL_LOG_ERROR, "signal=%d action=reload error=%s", (int)sig,
                err.msg);
-    else
-        sl_log(SL_LOG_INFO, "signal=%d action=reload keys=%u", (int)sig,
-               r->s.keys.n);
+        return;
+    }
+    sl_http_set_tls(r->s.http, r->s.trust.tls);
+    sl_log(SL_LOG_INFO, "signal=%d action=reload keys=%u", (int)sig,
+           r->s.trust.keys.n);
 }
 
 /* ------------------------------------------------------------------- together */
@@ -644,10 +626,8 @@ static int open_all(struct run *r, struct sl_err *err)
     s->base = event_base_new();
     if (!s->base)
         return sl_fail(err, SL_ENOMEM, "no memory is left for the loop");
-    rc = sl_keys_load(&s->keys, &s->opts.keys, err);
-    if (!rc && s->opts.tls_cert)
-        rc = sl_tls_open(&r->tls, s->opts.tls_cert, s->opts.tls_key, err);
-    ho.tls = r->tls;
+    rc = sl_trust_load(&s->trust, &s->opts.trust, err);
+    ho.tls = s->trust.tls;
     sl_http_limits_init(&ho.limits);
     if (!rc)
         rc = open_events(r, err);
@@ -687,11 +667,9 @@ static void close_all(struct run *r)
         event_free(r->late);
     if (r->pulse)
         event_free(r->pulse);
-    if (r->tls)
-        sl_tls_close(&r->tls);
     if (s->base)
         event_base_free(s->base);
-    sl_keys_deinit(&s->keys);
+    sl_trust_deinit(&s->trust);
     sl_buf_deinit(&s->scratch);
     sl_mutex_deinit(&r->mu);
 }

@@ -4,14 +4,14 @@
  * The model is loaded by another thread meanwhile, so that health can be asked
  * from the first moment. SIGTERM or SIGINT drains: what runs may end within
  * drain_ms, what comes is refused; a second one ends the process at once.
- * SIGHUP reads the file of keys and the certificate again; when they cannot be
- * used, those from before stay.
+ * SIGHUP reads the file of keys and the certificate again; when one of them
+ * cannot be used, both stay as they were.
  */
 #ifndef SL_SERVER_SERVER_H
 #define SL_SERVER_SERVER_H
 
 #include "base/err.h"
-#include "server/keys.h"
+#include "server/trust.h"
 #include "sluice/sluice.h"
 
 /* Who drafts, in the words of the options, for GET /; method NULL: nobody. */
@@ -23,7 +23,7 @@ struct sl_server_opts {
     const char *host;
     uint16_t port; /* 0: any free one */
     uint16_t n_port; /* it and those behind it that will do; 0: it alone */
-    struct sl_keys_from keys; /* none: everybody may ask */
+    struct sl_trust_from trust; /* no keys: everybody may ask */
     bool protect_all; /* a key for all but probes of health and the page */
     const char *const *name; /* [n_name] served model names, n_name > 0 */
     uint32_t n_name;
@@ -41,8 +41,7 @@ struct sl_server_opts {
     double queue_s;     /* a request may wait so long; 0: no limit */
     uint32_t request_s; /* a request may take so long; 0: no limit */
     uint32_t ready_s; /* loading may take so long; 0: as long as it takes */
-    const char *tls_cert, *tls_key; /* PEM files, or both NULL */
-    const char *tool_parser;        /* "qwen3_coder", ... */
+    const char *tool_parser; /* "qwen3_coder", ... */
 
     /* Called once from the thread that loads. */
     int (*open)(void *ctx, struct sl_engine **out, struct sl_err *err);

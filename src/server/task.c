@@ -621,7 +621,7 @@ void sl_task_start(struct sl_server *s, struct sl_exchange *x,
     t->kind = kind;
     t->created = now.tv_sec;
     /* A key that all have tells nobody apart. */
-    t->client = sl_keys_client(s->keys.n > 1 ? x->key : 0, x->peer);
+    t->client = sl_keys_client(s->trust.keys.n > 1 ? x->key : 0, x->peer);
     set_id(t);
     sl_http_take_body(x, &t->body);
     x->user = t;

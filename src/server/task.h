@@ -47,7 +47,7 @@ struct sl_server {
     int32_t tag[SL_ALIGN_TAGS]; /* ids; -1: none */
     uint32_t n_task;          /* in any state, until disposed */
     uint32_t max_seqs;        /* that run at once */
-    struct sl_keys keys;
+    struct sl_trust trust;
     struct sl_metrics metrics;
     struct sl_pulse pulse;
     uint64_t n_out; /* tokens that came */

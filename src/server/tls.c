@@ -14,7 +14,6 @@ static int no_file(struct sl_err *err, const char *what, const char *path)
     char why[200] = "";
 
     ERR_error_string_n(ERR_get_error(), why, sizeof(why));
-    ERR_clear_error();
     return sl_fail(err, SL_EARG, "the TLS %s '%.300s' cannot be used: %s; it "
                                  "must be a PEM file",
                    what, path, why);
@@ -57,6 +56,8 @@ int sl_tls_open(struct ssl_ctx_st **out, const char *cert, const char *key,
                      "'%.300s'",
                      key, cert);
     if (rc) {
+        /* What is left would be taken for an error of the next connection. */
+        ERR_clear_error();
         SSL_CTX_free(t);
         return rc;
     }

@@ -29,6 +29,7 @@
 #include "server/error.h"
 #include "server/http.h"
 #include "server/tls.h"
+#include "server/trust.h"
 
 #define LIMIT_S 20.0 /* for anything that is awaited */
 #define BIG 100000   /* bytes of the reply to /big */
@@ -788,13 +789,11 @@ static void slow_reader(void **state)
 /* ---------------------------------------------------------------------- TLS */
 
 /* A key and a certificate of its own, in files, as an operator has them. */
-static void open_tls(struct ssl_ctx_st **out)
+static void write_pair(const char *cert, const char *key)
 {
-    char cert[] = "/tmp/sluice-cert-XXXXXX", key[] = "/tmp/sluice-key-XXXXXX";
-    FILE *c = fdopen(mkstemp(cert), "w"), *k = fdopen(mkstemp(key), "w");
+    FILE *c = fopen(cert, "w"), *k = fopen(key, "w");
     EVP_PKEY *pair = EVP_EC_gen("P-256");
     X509 *x = X509_new();
-    struct sl_err err;
 
     X509_gmtime_adj(X509_getm_notBefore(x), 0);
     X509_gmtime_adj(X509_getm_notAfter(x), 3600);
@@ -806,10 +805,71 @@ static void open_tls(struct ssl_ctx_st **out)
     fclose(k);
     X509_free(x);
     EVP_PKEY_free(pair);
+}
+
+static void open_tls(struct ssl_ctx_st **out)
+{
+    char cert[] = "/tmp/sluice-cert-XXXXXX", key[] = "/tmp/sluice-key-XXXXXX";
+    struct sl_err err;
+
+    close(mkstemp(cert));
+    close(mkstemp(key));
+    write_pair(cert, key);
     if (sl_tls_open(out, cert, key, &err))
         fail_msg("%s", err.msg);
     unlink(cert);
     unlink(key);
+}
+
+static void put_file(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "w");
+
+    assert_true(fputs(text, f) >= 0);
+    fclose(f);
+}
+
+/* Keys and certificate are read again: both count, or neither, and the message
+ * names each that is to blame. */
+static void trust_is_whole(void **state)
+{
+    char cert[] = "/tmp/sluice-cert-XXXXXX", key[] = "/tmp/sluice-key-XXXXXX";
+    char keys[] = "/tmp/sluice-keys-XXXXXX";
+    struct sl_trust_from from = {{NULL, 0, keys}, cert, key};
+    struct sl_trust t = {0};
+    struct ssl_ctx_st *first;
+    char hash[SL_KEYS_HASH];
+    struct sl_err err;
+
+    (void)state;
+    close(mkstemp(cert));
+    close(mkstemp(key));
+    close(mkstemp(keys));
+    write_pair(cert, key);
+    put_file(keys, "one\n");
+    assert_int_equal(sl_trust_load(&t, &from, &err), 0);
+    assert_non_null(first = t.tls);
+    memcpy(hash, t.keys.hash.p, sizeof(hash));
+    for (int bad = 1; bad < 4; bad++) { /* the keys, the certificate, both */
+        write_pair(cert, key);
+        put_file(keys, bad & 1 ? "# none\n" : "two\n");
+        if (bad & 2)
+            put_file(cert, "no certificate\n");
+        assert_int_equal(sl_trust_load(&t, &from, &err), SL_EARG);
+        assert_true(t.tls == first && t.keys.n == 1);
+        assert_memory_equal(hash, t.keys.hash.p, sizeof(hash));
+        assert_int_equal(strstr(err.msg, keys) != NULL, bad & 1);
+        assert_int_equal(strstr(err.msg, cert) != NULL, bad > 1);
+    }
+    write_pair(cert, key);
+    assert_int_equal(sl_trust_load(&t, &from, &err), SL_EARG);
+    put_file(keys, "two\n");
+    assert_int_equal(sl_trust_load(&t, &from, &err), 0);
+    assert_memory_not_equal(hash, t.keys.hash.p, sizeof(hash));
+    sl_trust_deinit(&t);
+    unlink(cert);
+    unlink(key);
+    unlink(keys);
 }
 
 /* Do `what` with the server's loop turning; returns SSL_get_error. */
@@ -1125,6 +1185,7 @@ int main(void)
         cmocka_unit_test(far_ahead),
         cmocka_unit_test(slow_but_alive),
         cmocka_unit_test(body_takes_too_long),
+        cmocka_unit_test(trust_is_whole),
         cmocka_unit_test(tls_ends),
         cmocka_unit_test(tls_far_ahead),
         cmocka_unit_test(tls_ends_behind_asks),
