@@ -196,7 +196,8 @@ static int answer(struct bench *b, struct way *w, uint32_t i,
             sl_gen_stats(g[u], &st);
             took = b->o->n_user == 1 ? st.decode_s
                                      : sl_clock_s(t0, sl_clock_ns());
-            w->n_tok += n - (b->o->n_user == 1);
+            /* An answer that ended at once has no first token either. */
+            w->n_tok += n - (n > 0 && b->o->n_user == 1);
         }
         sl_gen_close(&g[u]);
     }
@@ -385,6 +386,19 @@ static int score_all(struct sl_bench_speculation *out, struct bench *b,
     return rc;
 }
 
+/* Answers of one token, or of none, have no rounds: nothing can be divided by
+ * them. */
+static int check_measured(const struct bench *b, struct sl_err *err)
+{
+    for (uint32_t j = 0; j < b->n_way; j++)
+        if (b->way[j].n_tok == 0 || b->way[j].record.n_round == 0)
+            return sl_fail(err, SL_EARG,
+                           "no answer was longer than a token, so that nothing "
+                           "was drafted; give other prompts, or leave out "
+                           "--no-ignore-eos");
+    return 0;
+}
+
 static int measure(struct sl_bench_speculation *out, struct bench *b,
                    struct sl_err *err)
 {
@@ -393,6 +407,8 @@ static int measure(struct sl_bench_speculation *out, struct bench *b,
 
     for (uint32_t k = 0; !rc && k < b->o->n_sample; k++)
         rc = sample(b, k, err);
+    if (!rc)
+        rc = check_measured(b, err);
     if (rc)
         return rc;
     for (uint32_t j = 0; j < b->n_way; j++)

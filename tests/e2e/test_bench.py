@@ -146,6 +146,23 @@ def speculate():
             f.write(text)
         r = Run("bench", "speculate", "demo", "--dataset-path", path)
         check(r.rc != 0 and word in r.err and not r.out, r)
+    # Answers that end at once, all of them, or one of two.
+    ends = os.path.join(TMP.name, "ends")
+    shutil.copytree("models/demo", ends)
+    r = Run("run", "demo", "Why?", "--temp", "0", "--json", "--max-tokens", "1")
+    with open(os.path.join(ends, "generation_config.json"), "w") as f:
+        json.dump({"eos_token_id": json.loads(r.out)["ids"][0]}, f)
+    natural = (*small, "--drafter", "mtp", "--no-ignore-eos",
+               "--dataset-path", path)
+    with open(path, "w") as f:
+        f.write("Why?\n")
+    r = Run("bench", "speculate", ends, *natural)
+    check(r.rc == 2 and "longer than a token" in r.err and not r.out, r)
+    with open(path, "a") as f:
+        f.write("Tell me a story about a fox and a river.\n")
+    j = bench("speculate", ends, *natural)
+    check(all(0 < w["tokens_per_s"] < 1e7 and w["speedup"] > 0
+              for w in j["ways"]), j)
     for argv, word in ((("--synthetic-acceptance", "2"), "synthetic"),
                        (("--max-tokens", "2"), "less than 8"),
                        (("--samples", "101"), "100"),
