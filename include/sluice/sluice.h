@@ -160,8 +160,10 @@ struct sl_engine_info {
     uint64_t weight_bytes;
     uint64_t kv_bytes, kv_pool_tokens, state_bytes; /* pool; per sequence */
     bool prefix_cache; /* prefixes are kept */
-    char fingerprint[SL_FINGERPRINT]; /* two engines with the same one, and with
-                            exact drafts, answer a request alike; "": unknown */
+    /* Two engines with the same one answer a request alike, where drafts are
+     * exact; by another rule they draft alike, but how much goes by measured
+     * times. "": unknown. */
+    char fingerprint[SL_FINGERPRINT];
     double load_s;    /* opening took so long; of it: */
     double convert_s; /* packing weights, and writing the file */
     double map_s;     /* mapping them, or reading them into memory */

@@ -179,7 +179,8 @@ enum sl_opt_type {
       "often drafts are right, never the answer.")                             \
     X(DRAFT_DEPTH, CHOICE, SL_OPT_V_ENGINE, "draft-depth", "",                 \
       "auto|1|2|3|4|5|6|7", 0, 0, "auto",                                      \
-      "Tokens that are drafted at once; auto goes by measured times and hits.") \
+      "Tokens that are drafted at once, with --spec-ladder at most; auto goes "  \
+      "by measured times and hits.")                                           \
     X(ACCEPT, CHOICE, SL_OPT_V_ENGINE, "accept", "", "exact|lenient|relaxed",  \
       0, 0, "exact",                                                           \
       "Which drafts are kept: those that would have been drawn, or more, "     \

@@ -430,6 +430,7 @@ static void drop_unused(json_t *all, const struct sl_opts *o)
         const char *key;
         unsigned by; /* who uses it */
     } setting[] = {
+        {"speculate", BY_ANY},
         {"drafter", BY_ANY},
         {"draft_dtype", BY_MTP | BY_FLASH},
         {"draft_depth", BY_ANY},

@@ -451,6 +451,7 @@ static int check_idle(const struct sl_engine_opts *o, struct sl_err *err)
         const char *name;
         bool is_set;
     } option[] = {
+        {"--speculate greedy", o->draft == SL_DRAFT_GREEDY},
         {"--drafter", off && o->drafter != SL_DRAFTER_AUTO &&
                           o->drafter != SL_DRAFTER_NONE},
         {"--draft-model", o->draft_model != NULL},
@@ -646,6 +647,29 @@ static int check_head(const struct sl_engine *e, struct sl_err *err)
                        "of the first, %s, and of the second nobody gave one; "
                        "remove it",
                        why);
+    return 0;
+}
+
+/* The most tokens that the drafters in use propose at once. */
+static uint32_t deepest(const struct sl_engine *e)
+{
+    return e->opts.drafter == SL_DRAFTER_DFLASH ? e->flash_conf->block - 1
+                                                : e->max_depth;
+}
+
+/* A rung that nobody can fill. */
+static int check_ladder(const struct sl_engine *e, struct sl_err *err)
+{
+    const struct sl_ladder *l = &e->spec.ladder;
+
+    for (uint32_t i = 0; i < l->n; i++)
+        if (l->rung[i].rows > deepest(e) + 1)
+            return sl_fail(err, SL_EARG,
+                           "--spec-ladder: %u:%u asks for %u drafts at once, "
+                           "and the drafters in use propose at most %u; lower "
+                           "it to %u rows",
+                           l->rung[i].users, l->rung[i].rows,
+                           l->rung[i].rows - 1, deepest(e), deepest(e) + 1);
     return 0;
 }
 
@@ -867,9 +891,13 @@ static int load(struct sl_engine *e, const char *path, struct sl_err *err)
     if (!rc)
         rc = check_flash(e, err);
     if (!rc)
+        rc = check_ladder(e, err);
+    if (!rc)
         rc = open_memory(e, err);
     if (!rc)
         rc = sl_restore_open(e, e->flash ? drafter : NULL, err);
+    if (!rc)
+        sl_engine_fingerprint(e, e->flash ? drafter : NULL);
     if (!rc)
         rc = open_step(e, err);
     if (!rc)
@@ -904,8 +932,6 @@ static int open_engine(struct sl_engine **out, const char *path,
     sl_cond_init(&e->work);
     rc = load(e, path, err);
     e->load_s = sl_clock_s(t0, sl_clock_ns());
-    if (!rc)
-        sl_engine_fingerprint(e);
     if (!rc)
         sl_engine_publish(e);
     if (!rc)

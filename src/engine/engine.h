@@ -137,8 +137,9 @@ struct sl_part {
     enum sl_finish why;
 };
 
-/* Fill fingerprint, of an engine that is ready but for that. */
-void sl_engine_fingerprint(struct sl_engine *e);
+/* Fill fingerprint, of an engine that knows its model and who drafts; `drafter` is
+ * the folder of the block drafter, or NULL. */
+void sl_engine_fingerprint(struct sl_engine *e, const char *drafter);
 
 void sl_gen_list_push(struct sl_gen_list *l, struct sl_gen *g);
 /* By rising priority number; of equals the newest last, or first when it has

@@ -4,11 +4,13 @@
  * the arithmetic, the weights and the tokenizer beside them, the types that
  * keys and values are kept in, the template, the defaults of sampling, and the
  * rule that keeps drafts. Threads, instruction sets, batches, caches and exact
- * drafting change nothing, and are left out.
+ * drafting change nothing, and are left out. Another rule keeps what somebody
+ * proposed: then who that is and how much he may propose is digested, too.
  */
 #include "engine/engine.h"
 
 #include "kern/kern.h"
+#include "model/packing.h"
 
 #define SHOWN 8 /* bytes of the digest; chosen: a name, not a proof */
 
@@ -20,7 +22,33 @@ static void add_float(struct sl_sha256 *s, float x)
     sl_sha256_u64(s, bits);
 }
 
-void sl_engine_fingerprint(struct sl_engine *e)
+/* Who drafts, and how much. False when the files of the block drafter cannot be
+ * listed. */
+static bool add_drafting(struct sl_sha256 *s, const struct sl_engine *e,
+                         const char *drafter)
+{
+    const struct sl_engine_opts *o = &e->opts;
+    const uint64_t number[] = {
+        (uint64_t)o->draft,    (uint64_t)o->drafter, (uint64_t)o->draft_weights,
+        e->uses_mtp,           o->draft_depth,       o->mtp_prime,
+        o->dflash_max_context, o->dflash_hysteresis};
+    uint8_t id[SL_SHA256] = {0};
+
+    if (drafter && !sl_packing_folder_id(id, drafter))
+        return false;
+    sl_sha256_add(s, id, sizeof(id));
+    for (size_t i = 0; i < SL_COUNTOF(number); i++)
+        sl_sha256_u64(s, number[i]);
+    sl_sha256_u64(s, e->spec.ladder.n);
+    for (uint32_t i = 0; i < e->spec.ladder.n; i++) {
+        sl_sha256_u64(s, e->spec.ladder.rung[i].users);
+        sl_sha256_u64(s, e->spec.ladder.rung[i].rows);
+    }
+    add_float(s, o->spec_disable_ratio);
+    return true;
+}
+
+void sl_engine_fingerprint(struct sl_engine *e, const char *drafter)
 {
     const struct sl_conf *c = &e->weights->conf;
     const struct sl_defaults *d = &e->defaults;
@@ -57,6 +85,8 @@ void sl_engine_fingerprint(struct sl_engine *e)
     text = sl_chat_template(&len, e);
     if (text)
         sl_sha256_add(&s, text, len);
+    if (e->opts.accept != SL_KEEP_EXACT && !add_drafting(&s, e, drafter))
+        return;
     if (!sl_sha256_end(&s, digest))
         return;
     snprintf(e->fingerprint, sizeof(e->fingerprint), "fp_");

@@ -1124,6 +1124,19 @@ static void test_drafting_that_cannot_be(void **state)
     o.draft = SL_DRAFT_GREEDY;
     o.accept = SL_KEEP_RELAXED;
     expect_no_engine(&o, "--speculate greedy");
+    sl_engine_opts_init(&o);
+    o.draft = SL_DRAFT_GREEDY;
+    o.drafter = SL_DRAFTER_NONE;
+    expect_no_engine(&o, "--speculate greedy");
+    expect_no_engine(&o, "--drafter none");
+    sl_engine_opts_init(&o);
+    o.spec_ladder = "2:8,4:9";
+    o.drafter = SL_DRAFTER_MTP;
+    expect_no_engine(&o, "4:9 asks for 8 drafts");
+    o.spec_ladder = "1:7";
+    o.drafter = SL_DRAFTER_DFLASH;
+    o.draft_model = "tests/golden/models/flash-v1";
+    expect_no_engine(&o, "propose at most");
 }
 
 /* Of each option that says how to draft: with nobody who does it is refused, and
@@ -1406,6 +1419,60 @@ static void fingerprints(void **state)
     }
 }
 
+static void print_again(char out[SL_FINGERPRINT],
+                        const struct sl_engine_opts *o, const char *drafter)
+{
+    engine->opts = *o;
+    engine->spec.ladder.n = 0;
+    if (o->spec_ladder)
+        assert_int_equal(
+            sl_ladder_parse(&engine->spec.ladder, o->spec_ladder, NULL), 0);
+    engine->fingerprint[0] = 0;
+    sl_engine_fingerprint(engine, drafter);
+    memcpy(out, engine->fingerprint, SL_FINGERPRINT);
+}
+
+/* Who drafts, and how much, belongs to it where the rule lets it matter. */
+static void drafters_have_fingerprints(void **state)
+{
+    const struct sl_engine_opts was = engine->opts;
+    const struct sl_ladder ladder = engine->spec.ladder;
+    char old[SL_FINGERPRINT];
+
+    (void)state;
+    memcpy(old, engine->fingerprint, sizeof(old));
+    for (int rule = SL_KEEP_EXACT; rule <= SL_KEEP_RELAXED; rule++) {
+        char first[SL_FINGERPRINT], got[SL_FINGERPRINT];
+        struct sl_engine_opts init = was, o;
+
+        init.accept = (enum sl_accept_how)rule;
+        print_again(first, &init, NULL);
+        assert_int_equal(strlen(first), SL_FINGERPRINT - 1);
+#define MATTERS(field, value)                                                  \
+    (o = init, o.field = (value), print_again(got, &o, NULL),                  \
+     assert_int_equal(!strcmp(first, got), rule == SL_KEEP_EXACT))
+        MATTERS(draft, SL_DRAFT_GREEDY);
+        MATTERS(drafter, SL_DRAFTER_NGRAM);
+        MATTERS(draft_weights, SL_DRAFT_WEIGHTS_Q8);
+        MATTERS(draft_depth, 5);
+        MATTERS(spec_ladder, "1:3");
+        MATTERS(spec_disable_ratio, 0.5f);
+        MATTERS(dflash_max_context, 5000);
+        MATTERS(dflash_hysteresis, 10);
+        MATTERS(mtp_prime, 7);
+#undef MATTERS
+        print_again(got, &init, "tests/golden/models/flash-v1");
+        assert_int_equal(!strcmp(first, got), rule == SL_KEEP_EXACT);
+        o = init;
+        o.spec_log_rounds = 3;
+        print_again(got, &o, NULL);
+        assert_string_equal(first, got);
+    }
+    engine->opts = was;
+    engine->spec.ladder = ladder;
+    memcpy(engine->fingerprint, old, sizeof(old));
+}
+
 /* Reasoning ends with the token of its tag, not with words that spell it. */
 static void reasoning_ends_with_its_token(void **state)
 {
@@ -1478,6 +1545,7 @@ int main(void)
         cmocka_unit_test(an_end_is_told_after_it_shows),
         cmocka_unit_test(shapes_are_few),
         cmocka_unit_test(fingerprints),
+        cmocka_unit_test(drafters_have_fingerprints),
         cmocka_unit_test(reasoning_ends_with_its_token),
     };
 

@@ -527,6 +527,27 @@ static void rules_fall_away(void **s)
     rule_below(relaxed, 1, 2);
 }
 
+/* Nor for whose answers the profile has drafted, where nobody drafts. */
+static void nobody_drafts(void **s)
+{
+    json_t *p = json_pack("{s:{s:s}}", "spec", "speculate", "greedy");
+    char none[] = "--drafter=none";
+    char *line[] = {none};
+
+    (void)s;
+    for (int n = 0; n < 2; n++) {
+        json_t *flat = NULL;
+        struct sl_opts o;
+
+        sl_opts_init(&o, SL_VERB_SERVE);
+        assert_int_equal(sl_opts_line(&o, n, line, NULL), 0);
+        assert_int_equal(sl_setting_apply(&flat, &o, p, "kept", NULL), 0);
+        assert_int_equal(o.value[SL_OPT_SPECULATE].i, n == 0 ? 2 : 0);
+        json_decref(flat);
+    }
+    json_decref(p);
+}
+
 static void requirements(void **s)
 {
     struct sl_err err = {.code = SL_OK};
@@ -643,12 +664,13 @@ static int teardown(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bad_ones),     cmocka_unit_test(bad_bytes),
-        cmocka_unit_test(newer),        cmocka_unit_test(authored),
-        cmocka_unit_test(foreign),      cmocka_unit_test(merging),
-        cmocka_unit_test(options),      cmocka_unit_test(rules_fall_away),
-        cmocka_unit_test(requirements), cmocka_unit_test(shipped),
-        cmocka_unit_test(zeros),        cmocka_unit_test(names),
+        cmocka_unit_test(bad_ones),      cmocka_unit_test(bad_bytes),
+        cmocka_unit_test(newer),         cmocka_unit_test(authored),
+        cmocka_unit_test(foreign),       cmocka_unit_test(merging),
+        cmocka_unit_test(options),       cmocka_unit_test(rules_fall_away),
+        cmocka_unit_test(nobody_drafts), cmocka_unit_test(requirements),
+        cmocka_unit_test(shipped),       cmocka_unit_test(zeros),
+        cmocka_unit_test(names),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);
