@@ -101,18 +101,20 @@ static void way_text(struct sl_buf *b, const struct sl_bench_way *w)
 
 static json_t *way_json(const struct sl_bench_way *w)
 {
-    json_t *at = json_array();
+    json_t *at = json_array(), *pair = json_array();
 
     for (uint32_t i = 0; i < w->n_accept; i++)
         json_array_append_new(at, json_real(w->accept[i]));
-    return json_pack("{s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o}",
+    for (uint32_t i = 0; i < w->n_pair; i++)
+        json_array_append_new(pair, json_real(w->pair[i]));
+    return json_pack("{s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o, "
+                     "s:o}",
                      "drafter",
                      w->drafter, "depth", (int)w->depth, "tokens_per_round",
                      w->tokens, "ms_per_token", 1e3 / w->tok_s, "tokens_per_s",
                      w->tok_s, "speedup", w->speedup, "break_even",
                      w->break_even, "step", w->step, "pass", w->pass, "beside",
-                     w->beside, "accept_by_position",
-                     at);
+                     w->beside, "accept_by_position", at, "speedups", pair);
 }
 
 static json_t *rule_json(const struct sl_bench_rule *r)

@@ -71,20 +71,24 @@ int sl_bench_kernels(struct sl_bench_kernel out[SL_BENCH_KERNELS],
 
 /* ------------------------------------------------------------- speculation */
 
+#define SL_BENCH_PAIRS 100 /* samples at most */
+
 /* One way of drafting, over all prompts. */
 struct sl_bench_way {
     const char *drafter; /* "plain", "mtp", "ngram", "dflash", "auto" */
     uint32_t depth;      /* 0: none, or decided in every round */
     double tok_s;        /* tokens/s behind the first of each answer, or with
                             several users of all in all; median */
-    double speedup;      /* against plain in the same round; median */
+    double speedup;      /* against plain in the same round; median of */
+    double pair[SL_BENCH_PAIRS]; /* these */
+    uint32_t n_pair;
     double tokens;       /* of a round */
     double break_even;   /* tokens of a round with which it would be as fast as
                             plain */
     double step, pass;   /* from the table, in plain steps: one of depth and one
                             rows, and one pass of the drafter; 0: no drafter */
-    double beside;       /* part of the time that is neither step nor drafter,
-                            of one user; 0 */
+    double beside;       /* part of the time that is neither step nor pass of a
+                            drafter, of one user; 0 */
     double accept[16];   /* part of the rounds that kept so many drafts and one */
     uint32_t n_accept;
 };

@@ -16,7 +16,6 @@
 #include "engine/median.h"
 #include "engine/oracle.h"
 
-#define MAX_SAMPLES 100
 #define MAX_PAIRS (1u << 20)
 #define DUMMY_PROMPT 64 /* ids, without a tokenizer */
 #define MAX_PROMPT 4096 /* ids of a random prompt */
@@ -31,7 +30,7 @@ struct way {
     uint32_t depth;
     struct sl_speculate spec;
     struct sl_record record;
-    double s[MAX_SAMPLES]; /* of all prompts */
+    double s[SL_BENCH_PAIRS]; /* of all prompts */
     uint64_t n_tok;        /* of one sample */
     double decode_s;
 };
@@ -107,6 +106,7 @@ static void use(struct bench *b, const struct way *w)
     e->drafter[SL_BY_NGRAM] =
         !oracle && (all || w->by == SL_BY_NGRAM) ? &sl_draft_ngram : NULL;
     e->spec = w->spec;
+    e->draft_s = e->pass_s = 0; /* the next round is of no other way */
 }
 
 /* Wait until the engine's thread has published that it has nothing to do: some
@@ -234,7 +234,7 @@ static void tell_way(struct sl_bench_way *out, const struct bench *b,
 {
     const struct way *plain = &b->way[0];
     uint32_t n = b->o->n_sample;
-    double rate[MAX_SAMPLES], ratio[MAX_SAMPLES];
+    double rate[SL_BENCH_PAIRS], ratio[SL_BENCH_PAIRS];
 
     for (uint32_t k = 0; k < n; k++) {
         rate[k] = (double)w->n_tok / n / w->s[k];
@@ -244,7 +244,6 @@ static void tell_way(struct sl_bench_way *out, const struct bench *b,
         .drafter = names[w->by],
         .depth = w->depth,
         .tok_s = sl_median(rate, n),
-        .speedup = sl_median(ratio, n),
         .tokens = (double)w->record.n_tok / (double)w->record.n_round,
         .break_even = w->record.round_s / (double)w->record.n_round /
                       (plain->record.round_s / (double)plain->record.n_round),
@@ -254,8 +253,14 @@ static void tell_way(struct sl_bench_way *out, const struct bench *b,
         .pass = w->depth ? sl_speculate_passes_s(&w->spec, w->by, 1, 1) /
                                sl_cost_predict(&b->e->verify, 1, 0)
                          : 0,
-        .beside = b->o->n_user == 1 ? 1 - w->record.round_s / w->decode_s : 0,
+        .beside = b->o->n_user == 1
+                      ? 1 - (w->record.round_s - w->record.plan_s) / w->decode_s
+                      : 0,
+        .n_pair = n,
         .n_accept = 0};
+    /* Before the median puts them in order. */
+    memcpy(out->pair, ratio, n * sizeof(*ratio));
+    out->speedup = sl_median(ratio, n);
     while (out->n_accept < SL_MAX_DRAFT && w->record.seen[out->n_accept] > 0) {
         uint32_t i = out->n_accept++;
 
@@ -422,9 +427,9 @@ static int measure(struct sl_bench_speculation *out, struct bench *b,
 
 static int check(const struct sl_speculation_opts *o, struct sl_err *err)
 {
-    if (o->n_sample == 0 || o->n_sample > MAX_SAMPLES)
+    if (o->n_sample == 0 || o->n_sample > SL_BENCH_PAIRS)
         return sl_fail(err, SL_EARG, "--samples is %u; 1 to %d are measured",
-                       o->n_sample, MAX_SAMPLES);
+                       o->n_sample, SL_BENCH_PAIRS);
     if (o->max_tokens < 8)
         return sl_fail(err, SL_EARG,
                        "--max-tokens is %u; drafts cannot be measured with "

@@ -22,11 +22,12 @@ void sl_record_pairs(struct sl_record *r, struct sl_sampler *s,
 }
 
 void sl_record_round(struct sl_record *r, uint32_t n_draft, uint32_t n_right,
-                     uint32_t n_tok, double round_s)
+                     uint32_t n_tok, double round_s, double plan_s)
 {
     r->n_round++;
     r->n_tok += n_tok;
     r->round_s += round_s;
+    r->plan_s += plan_s;
     for (uint32_t i = 0; i < n_draft; i++) {
         r->seen[i]++;
         r->right[i] += i < n_right;

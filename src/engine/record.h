@@ -23,7 +23,8 @@ struct sl_record {
     uint64_t n_round, n_tok;
     uint64_t seen[SL_MAX_DRAFT], right[SL_MAX_DRAFT]; /* drafts in this place
                                        that were verified; and kept */
-    double round_s; /* steps and drafters, of all rounds */
+    double round_s;       /* steps and drafters, of all rounds; of it */
+    double plan_s;        /* deciding and keeping books of drafts */
     struct sl_pair *pair; /* [max_pair], or NULL: not wanted */
     uint32_t n_pair, max_pair;
     float *row; /* [vocab] with pairs: work space */
@@ -38,7 +39,7 @@ void sl_record_pairs(struct sl_record *r, struct sl_sampler *s,
 
 /* A round gave n_tok tokens, of which n_right of its n_draft drafts. */
 void sl_record_round(struct sl_record *r, uint32_t n_draft, uint32_t n_right,
-                     uint32_t n_tok, double round_s);
+                     uint32_t n_tok, double round_s, double plan_s);
 
 /* The recorded pairs under a rule: tokens of a round, those without drafts
  * included, and the mean distance in total variation of a judged draft. */

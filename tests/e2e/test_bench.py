@@ -99,6 +99,7 @@ def speculate():
         check(len(at) >= w["depth"] and all(0 <= a <= 1 for a in at), w)
         check(abs(w["ms_per_token"] * w["tokens_per_s"] - 1e3) < 1e-6, w)
         check((w["step"] > 0) == (w["depth"] > 0), w)
+        check(w["speedups"] == [w["speedup"]] and 0 < w["beside"] < 1, w)
         check((w["pass"] > 0) == (w["drafter"] in ("mtp", "dflash")), w)
     rules = {(r["drafter"], r["rule"]): r for r in j["rules"]}
     check(len(rules) == 9, j["rules"])
