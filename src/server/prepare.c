@@ -215,10 +215,9 @@ static int reserve(struct sl_task *t)
                          "(--max-num-queued-reqs and --max-num-seqs); ask for "
                          "fewer",
                          (unsigned long long)n, all);
-    if (!sl_task_reserve(t->s, (uint32_t)n - t->n_reserved))
+    if (!sl_task_reserve(t, (uint32_t)n))
         return sl_refuse(&t->refusal, 503, "overloaded", NULL, "%s",
                          sl_queue_is_full);
-    t->n_reserved = (uint32_t)n;
     return 0;
 }
 

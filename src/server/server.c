@@ -89,7 +89,7 @@ static void load(struct sl_server *s, struct sl_exchange *x)
 {
     char text[100];
     int n = snprintf(text, sizeof(text), "{\"server_load\":%u}",
-                     atomic_load_explicit(&s->n_place, memory_order_relaxed));
+                     sl_task_n_place(s));
 
     sl_http_reply(x, 200, "application/json", text, (size_t)n);
 }
@@ -194,7 +194,7 @@ static size_t handler_of(const char *path)
 /* Sequences that wait. */
 static uint32_t n_waiting(struct sl_server *s, const struct sl_engine_stats *e)
 {
-    uint32_t n = atomic_load_explicit(&s->n_place, memory_order_relaxed);
+    uint32_t n = sl_task_n_place(s);
 
     return n > e->n_run ? n - e->n_run : 0;
 }

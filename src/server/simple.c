@@ -324,7 +324,7 @@ static void call_done(struct sl_job *j)
             send_json(c->x, &c->out);
     }
     c->s->n_task--;
-    sl_task_release(c->s, 1);
+    sl_task_read(c->s);
     sl_buf_deinit(&c->body);
     sl_buf_deinit(&c->out);
     sl_mem_free(c);

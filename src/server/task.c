@@ -59,11 +59,18 @@ static void dispose_run(struct sl_job *j)
     sl_buf_deinit(&t->body);
 }
 
+static void release(struct sl_task *t)
+{
+    atomic_fetch_sub_explicit(&t->s->n_place, t->n_reserved,
+                              memory_order_relaxed);
+    t->n_reserved = 0;
+}
+
 static void dispose_done(struct sl_job *j)
 {
     struct sl_task *t = task_of(j);
 
-    sl_task_release(t->s, t->n_reserved);
+    release(t);
     t->s->n_task--;
     sl_mem_free(t);
 }
@@ -91,10 +98,11 @@ static void dispose(struct sl_task *t)
 
     leave_queue(t);
     /* Whoever has an answer may ask again at once. */
-    if (is_idle(t)) {
-        sl_task_release(s, t->n_reserved);
-        t->n_reserved = 0;
-    }
+    if (is_idle(t))
+        release(t);
+    if (t->is_reading)
+        sl_task_read(s);
+    t->is_reading = false;
     if (t->late)
         event_free(t->late);
     t->late = NULL;
@@ -544,11 +552,27 @@ static void prepared(struct sl_job *j)
 
 const char sl_queue_is_full[] = "the queue is full; try again in a moment";
 
-bool sl_task_reserve(struct sl_server *s, uint32_t n)
+uint32_t sl_task_n_place(const struct sl_server *s)
 {
+    return atomic_load_explicit(&s->n_place, memory_order_relaxed) +
+           atomic_load_explicit(&s->n_reading, memory_order_relaxed);
+}
+
+void sl_task_read(struct sl_server *s)
+{
+    atomic_fetch_sub_explicit(&s->n_reading, 1, memory_order_relaxed);
+}
+
+bool sl_task_reserve(struct sl_task *t, uint32_t n)
+{
+    struct sl_server *s = t->s;
     uint32_t all = s->opts.max_queued + s->max_seqs;
     unsigned have = atomic_load_explicit(&s->n_place, memory_order_relaxed);
 
+    /* First: who looks between the two must not find it counted twice, and be
+     * refused for that. */
+    sl_task_read(s);
+    t->is_reading = false;
     /* A count, which guards no other memory. */
     do {
         if (have > all || n > all - have)
@@ -556,12 +580,8 @@ bool sl_task_reserve(struct sl_server *s, uint32_t n)
     } while (!atomic_compare_exchange_weak_explicit(
         &s->n_place, &have, have + n, memory_order_relaxed,
         memory_order_relaxed));
+    t->n_reserved = n;
     return true;
-}
-
-void sl_task_release(struct sl_server *s, uint32_t n)
-{
-    atomic_fetch_sub_explicit(&s->n_place, n, memory_order_relaxed);
 }
 
 bool sl_task_queue_tokens(struct sl_task *t)
@@ -589,7 +609,7 @@ bool sl_task_queue_tokens(struct sl_task *t)
 bool sl_task_admit(void *out, size_t size, struct sl_server *s,
                    struct sl_exchange *x)
 {
-    if (!sl_task_reserve(s, 1)) {
+    if (sl_task_n_place(s) >= s->opts.max_queued + s->max_seqs) {
         struct sl_refusal r;
 
         sl_refuse(&r, 503, "overloaded", NULL, "%s", sl_queue_is_full);
@@ -598,10 +618,10 @@ bool sl_task_admit(void *out, size_t size, struct sl_server *s,
         return false;
     }
     if (sl_mem_alloc(out, 1, size, "a request", NULL)) {
-        sl_task_release(s, 1);
         sl_error_reply(x, 503, NULL, NULL, SL_NO_MEMORY);
         return false;
     }
+    atomic_fetch_add_explicit(&s->n_reading, 1, memory_order_relaxed);
     s->n_task++;
     return true;
 }
@@ -615,7 +635,7 @@ void sl_task_start(struct sl_server *s, struct sl_exchange *x,
     if (!sl_task_admit(&t, sizeof(*t), s, x))
         return;
     clock_gettime(CLOCK_REALTIME, &now);
-    t->n_reserved = 1;
+    t->is_reading = true;
     t->s = s;
     t->x = x;
     t->kind = kind;

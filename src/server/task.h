@@ -39,8 +39,9 @@ struct sl_server {
     int64_t created; /* seconds since 1970 */
     uint64_t start_ns;
     struct sl_task *live;     /* tasks with generations */
-    atomic_uint n_place;      /* sequences asked for and not yet ended, and
-                                 calls that only read text */
+    atomic_uint n_place;      /* sequences asked for and not yet ended */
+    atomic_uint n_reading;    /* requests whose text is read: how many sequences
+                                 one asks for is not known yet */
     atomic_ullong n_queued; /* tokens of prompts whose answers have not begun,
                                where there is a limit */
     uint32_t max_token;       /* bytes of the longest token */
@@ -104,7 +105,8 @@ struct sl_task {
     enum sl_request_kind kind;
     atomic_bool cancel; /* loop sets, the worker that prepares reads */
     bool is_live, failed;
-    uint32_t n_reserved;
+    bool is_reading; /* counted in that of the server */
+    uint32_t n_reserved; /* sequences */
     uint64_t n_queued; /* its part of that of the server */
     int64_t created;
     uint64_t client; /* who asks, for a fair share */
@@ -132,19 +134,25 @@ void sl_task_start(struct sl_server *s, struct sl_exchange *x,
 
 void sl_task_prepare(struct sl_job *j); /* text worker (prepare.c) */
 
-/* Take n more places, which the caller gives back. False when fewer are free;
- * none is taken then. Any thread. */
-bool sl_task_reserve(struct sl_server *s, uint32_t n);
-void sl_task_release(struct sl_server *s, uint32_t n);
+/* How many sequences t asks for is known: take n places for them. False when
+ * fewer are free; none is taken then. What others may ask for that are still
+ * read counts for nothing: else two would refuse each other for places that
+ * neither has. Text worker. */
+bool sl_task_reserve(struct sl_task *t, uint32_t n);
 /* The same for the tokens of t's prompts; they are given back by the first token
  * of the answer, or the end. Text worker. */
 bool sl_task_queue_tokens(struct sl_task *t);
 extern const char sl_queue_is_full[]; /* what a client is told */
 
-/* A place for one and `size` zero bytes for its state, *out, which ends with
- * sl_mem_free; counted in n_task. False when x has had its refusal. Loop. */
+/* Text may be read, which ends with sl_task_read: `size` zero bytes for its
+ * state, *out, which end with sl_mem_free; counted in n_task. False when x has
+ * had its refusal. Loop. */
 bool sl_task_admit(void *out, size_t size, struct sl_server *s,
                    struct sl_exchange *x);
+void sl_task_read(struct sl_server *s); /* any thread */
+
+/* Of sequences and of what is read: all that there is to do. Any thread. */
+uint32_t sl_task_n_place(const struct sl_server *s);
 
 /* A text that cannot fit whatever its tokens are is refused before it is made
  * into tokens, which takes long. */

@@ -688,6 +688,34 @@ def z_queue_full_and_errors_while_starting():
 
 
 @test
+def z_places_of_several():
+    """Who asks for several answers has his places when he is the first who
+    asks; those behind him, whose requests are not read yet, hold none."""
+    s = Server("--max-num-queued-reqs", "0", "--max-num-seqs", "8")
+
+    def ask(n_request, n):
+        """Their statuses, in order. They are whole at the same time, and
+        reading one takes long enough for all of them to be there."""
+        body = json.dumps(text(n=n, max_tokens=400, ignore_eos=True))
+        data = (f"POST {P} HTTP/1.0\r\nContent-Length: "
+                f"{len(body) + 1000000}\r\n\r\n{body}" + " " * 999999)
+        all = [s.connect() for _ in range(n_request)]
+        for c in all:
+            c.sendall(data.encode())
+        for c in all:
+            c.sendall(b" ")
+        return [int(c.makefile("rb").readline().split()[1]) for c in all]
+    try:
+        got = ask(6, 8)
+        check(200 in got[:5], got)  # the last may come when that has ended
+        got = ask(3, 4)
+        check(got.count(200) >= 2, got)
+        wait_for(lambda: ask(1, 4) == [200], s.text)
+    finally:
+        s.stop()
+
+
+@test
 def z_tokens_that_wait():
     """Tokens of prompts that nobody has read yet have a limit; one prompt may
     be longer when it is alone."""
