@@ -16,12 +16,13 @@ static size_t plain(const unsigned char *s)
     return n;
 }
 
-static size_t show(char *out, size_t cap, const char *s, bool is_word)
+/* `but` is escaped besides; 0: nothing is. */
+static size_t show(char *out, size_t cap, const char *s, char but)
 {
     size_t to = 0;
 
     while (*s) {
-        size_t n = is_word && *s == ' ' ? 0 : plain((const unsigned char *)s);
+        size_t n = *s == but ? 0 : plain((const unsigned char *)s);
 
         if (to + (n ? n : 4) >= cap)
             break;
@@ -38,10 +39,15 @@ static size_t show(char *out, size_t cap, const char *s, bool is_word)
 
 size_t sl_plain(char *out, size_t cap, const char *s)
 {
-    return show(out, cap, s, false);
+    return show(out, cap, s, 0);
 }
 
 size_t sl_plain_word(char *out, size_t cap, const char *s)
 {
-    return show(out, cap, s, true);
+    return show(out, cap, s, ' ');
+}
+
+size_t sl_plain_quoted(char *out, size_t cap, const char *s)
+{
+    return show(out, cap, s, '"');
 }

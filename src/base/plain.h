@@ -13,7 +13,9 @@
  * two characters. Returns the bytes written without the zero. */
 size_t sl_plain(char *out, size_t cap, const char *s);
 
-/* The same for a value of `key=value`: a blank, too, is \x20. */
+/* The same for a value of `key=value`: a blank, too, is \x20; and for one of
+ * `key="value"`: a quotation mark is \x22. */
 size_t sl_plain_word(char *out, size_t cap, const char *s);
+size_t sl_plain_quoted(char *out, size_t cap, const char *s);
 
 #endif

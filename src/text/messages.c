@@ -13,8 +13,10 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "base/num.h"
+#include "base/plain.h"
 
 #define MAX_TEXT ((size_t)256 << 20) /* bytes of one message */
+#define MAX_LOG 60 /* bytes of a name that are logged */
 #define JSON_FLAGS (JSON_ALLOW_NUL | JSON_DECODE_ANY)
 
 /* Set key; `v` is given. */
@@ -163,18 +165,29 @@ static int reasoning(json_t *m, size_t i, struct sl_err *err)
 
 /* ---- calls ---- */
 
-/* The name of the first required parameter of a tool, or NULL. */
-static const char *first_required(const json_t *tools, const char *name)
+/* The parameters that a tool takes, a schema; NULL when nobody says. */
+static const json_t *params_of(const json_t *tools, const char *name)
 {
-    for (size_t i = 0; name && i < json_array_size(tools); i++) {
+    for (size_t i = 0; i < json_array_size(tools); i++) {
         const json_t *f = json_object_get(json_array_get(tools, i), "function");
-        const json_t *req =
-            json_object_get(json_object_get(f, "parameters"), "required");
 
         if (is(json_object_get(f, "name"), name))
-            return json_string_value(json_array_get(req, 0));
+            return json_object_get(f, "parameters");
     }
     return NULL;
+}
+
+/* Under which parameter the model sees text that is no object: the first that
+ * the tool requires, or takes. */
+static const char *place_of(const json_t *params)
+{
+    json_t *props = json_object_get(params, "properties");
+    const char *s = json_string_value(
+        json_array_get(json_object_get(params, "required"), 0));
+
+    if (!s)
+        s = json_object_iter_key(json_object_iter(props));
+    return s ? s : "arguments";
 }
 
 static bool is_blank(const json_t *s)
@@ -231,13 +244,30 @@ static json_t *parse_large(const json_t *text)
     return v;
 }
 
+/* An object that holds the text. */
+static json_t *keep_text(const char *text, size_t len, const json_t *tools,
+                         const char *name)
+{
+    const char *at = place_of(params_of(tools, name));
+    char tool[MAX_LOG], kept[MAX_LOG];
+    json_t *obj = json_object();
+
+    (void)sl_plain_word(tool, sizeof(tool), name);
+    (void)sl_plain_word(kept, sizeof(kept), at);
+    sl_log(SL_LOG_WARN, "event=arguments_unreadable tool=%s kept_as=%s", tool,
+           kept);
+    if (obj && json_object_set_new(obj, at, json_stringn(text, len)) == 0)
+        return obj;
+    json_decref(obj);
+    return NULL;
+}
+
 /* The object that the text spells, or one that holds the text. */
 static json_t *parse_arguments(const json_t *text, const json_t *tools,
                                const char *name)
 {
-    const char *required;
     json_error_t je;
-    json_t *v, *obj;
+    json_t *v;
 
     if (is_blank(text))
         return json_object();
@@ -248,14 +278,22 @@ static json_t *parse_arguments(const json_t *text, const json_t *tools,
     if (json_is_object(v))
         return v;
     json_decref(v);
-    required = first_required(tools, name);
-    sl_log(SL_LOG_WARN, "event=arguments_unreadable tool=%.60s kept_as=%.60s",
-           name ? name : "?", required ? required : "nothing");
-    obj = json_object();
-    if (obj && required)
-        (void)json_object_set_new(
-            obj, required,
-            json_stringn(json_string_value(text), json_string_length(text)));
+    return keep_text(json_string_value(text), json_string_length(text), tools,
+                     name);
+}
+
+/* Some clients send what they have read: an object, or a value that is none. */
+static json_t *value_arguments(const json_t *v, const json_t *tools,
+                               const char *name)
+{
+    json_t *obj;
+    char *s;
+
+    if (!v || json_is_null(v))
+        return json_object();
+    s = json_dumps(v, JSON_COMPACT | JSON_ENCODE_ANY);
+    obj = s ? keep_text(s, strlen(s), tools, name) : NULL;
+    free(s); /* jansson's own */
     return obj;
 }
 
@@ -265,6 +303,7 @@ static int one_call(json_t *calls, const json_t *call, const json_t *tools,
 {
     const json_t *inner = json_object_get(call, "function"), *f, *args;
     json_t *copy, *fn, *shared;
+    const char *name;
     int rc;
 
     f = inner ? inner : call;
@@ -278,15 +317,13 @@ static int one_call(json_t *calls, const json_t *call, const json_t *tools,
     fn = json_copy(shared);
     if (!fn)
         return sl_fail(err, SL_ENOMEM, "no memory is left for the messages");
+    name = json_string_value(json_object_get(f, "name"));
     if (json_is_string(args))
-        rc = set(fn, "arguments",
-                 parse_arguments(args, tools,
-                                 json_string_value(json_object_get(f, "name"))),
-                 err);
+        rc = set(fn, "arguments", parse_arguments(args, tools, name), err);
     else if (json_is_object(args))
         rc = 0;
     else
-        rc = set(fn, "arguments", json_object(), err);
+        rc = set(fn, "arguments", value_arguments(args, tools, name), err);
     if (rc || !inner) {
         if (!rc)
             return push(calls, fn, err);

@@ -19,7 +19,8 @@
  *   developer is system, function is tool;
  *   text parts become one string, no content the empty one;
  *   arguments as text become the object they spell, and what spells none the
- *   value of the tool's first required parameter;
+ *   value of the first parameter that the tool requires, or takes, or of one
+ *   that is called "arguments";
  *   system messages are merged into one at the front;
  *   a conversation without a user gets an empty user turn.
  *

@@ -21,6 +21,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/order.h"
+#include "base/plain.h"
 #include "base/term.h"
 #include "base/utf8.h"
 
@@ -598,6 +599,10 @@ static void log_levels(void **s)
     /* What an event quotes does not begin a second one. */
     sl_log(SL_LOG_ERROR, "a=%s", "\nb=1\x1b[m\xff");
     assert_string_equal(line, "3 a=\\x0ab=1\\x1b[m\\xff");
+    assert_int_equal(sl_plain_quoted(line, sizeof(line), "a \"b=1\n"), 13);
+    assert_string_equal(line, "a \\x22b=1\\x0a");
+    assert_int_equal(sl_plain_word(line, sizeof(line), "a \"b\""), 8);
+    assert_string_equal(line, "a\\x20\"b\"");
     sl_log_set(NULL, NULL, SL_LOG_WARN);
 }
 

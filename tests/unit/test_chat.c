@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "text/chat.h"
 
 /* role:content of each message, then the calls, reasoning and tools. */
@@ -93,8 +94,20 @@ static const struct one repaired[] = {
      "[{'type':'function','function':{'name':'f','parameters':"
      "{'required':['path']}}}]",
      NULL, 0,
-     "user:q|assistant:[f{}][f{\"x\": 1}][f{\"path\": \"{\\\"cut\"}][g{}]"
-     "[g{}]|tools=1|>"},
+     "user:q|assistant:[f{}][f{\"x\": 1}][f{\"path\": \"{\\\"cut\"}]"
+     "[g{\"arguments\": \"[1]\"}][g{}]|tools=1|>"},
+    /* What cannot be read is not lost, whatever is known of the tool. */
+    {"[{'role':'user','content':'q'},{'role':'assistant','tool_calls':["
+     "{'function':{'name':'f','arguments':'{\\\"cut'}},"
+     "{'function':{'name':'f','arguments':['a',1]}},"
+     "{'function':{'name':'f','arguments':null}},"
+     "{'function':{'name':'h','arguments':'cut'}},"
+     "{'function':{'name':'h','arguments':7}}]}]",
+     "[{'type':'function','function':{'name':'f','parameters':"
+     "{'properties':{'b':{},'a':{}},'required':[]}}}]",
+     NULL, 0,
+     "user:q|assistant:[f{\"b\": \"{\\\"cut\"}][f{\"b\": \"[\\\"a\\\",1]\"}]"
+     "[f{}][h{\"arguments\": \"cut\"}][h{\"arguments\": \"7\"}]|tools=1|>"},
     /* Numbers beyond 64 bits do not make arguments unreadable. */
     {"[{'role':'user','content':'q'},{'role':'assistant','tool_calls':["
      "{'function':{'name':'f','arguments':'{\\\"id\\\": 18446744073709551615, "
@@ -160,6 +173,40 @@ static void check_all(struct sl_chat *c, const struct one *t, size_t n,
         sl_file_free(tools);
         sl_file_free(kw);
     }
+}
+
+static char last_line[300];
+
+static void take_line(void *ctx, enum sl_log_level level, const char *line)
+{
+    (void)ctx;
+    (void)level;
+    snprintf(last_line, sizeof(last_line), "%s", line);
+}
+
+/* What a client calls its tools is one value in the log. */
+static void log_is_not_forged(void **state)
+{
+    static const struct one t = {
+        "[{\"role\":\"user\",\"content\":\"q\"},{\"role\":\"assistant\","
+        "\"tool_calls\":[{\"function\":{\"name\":\"f http=200\","
+        "\"arguments\":\"cut\"}}]}]",
+        "[{\"type\":\"function\",\"function\":{\"name\":\"f http=200\","
+        "\"parameters\":{\"required\":[\"a\\nid=1 key=2\"]}}}]",
+        NULL, 0,
+        "user:q|assistant:[f http=200{\"a\\nid=1 key=2\": \"cut\"}]|tools=1|>"};
+    struct sl_chat *c = open_chat(show);
+    struct sl_chat_opts o;
+
+    (void)state;
+    sl_chat_opts_init(&o);
+    sl_log_set(take_line, NULL, SL_LOG_WARN);
+    check(c, &t, &o);
+    sl_log_set(NULL, NULL, SL_LOG_WARN);
+    assert_string_equal(last_line,
+                        "event=arguments_unreadable tool=f\\x20http=200 "
+                        "kept_as=a\\x0aid=1\\x20key=2");
+    sl_chat_close(&c);
 }
 
 static void repairs(void **state)
@@ -323,7 +370,8 @@ static void folders(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(repairs), cmocka_unit_test(as_is),
+        cmocka_unit_test(repairs),
+        cmocka_unit_test(log_is_not_forged), cmocka_unit_test(as_is),
         cmocka_unit_test(efforts), cmocka_unit_test(continuing),
         cmocka_unit_test(folders),
     };
