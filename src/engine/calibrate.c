@@ -4,6 +4,7 @@
  * before it can choose (D7). Both are corrected by every step later, so this is
  * a start, not a measurement: each number is the best of a few, and the whole
  * ends when its time is up. What was not reached is predicted from the rest.
+ * A later start finds the figures in a file (cost_file.h).
  *
  * Thread that opens, before the engine's own exists.
  */
@@ -116,7 +117,7 @@ static void learn(struct sl_engine *e, struct sl_seq **q, struct sl_cost *c,
     sl_cost_learn(c, n, 0, best);
 }
 
-void sl_engine_calibrate(struct sl_engine *e)
+bool sl_engine_calibrate(struct sl_engine *e)
 {
     struct sl_seq *q = NULL;
     uint32_t rows = e->opts.max_num_batched_tokens, len = e->opts.max_model_len;
@@ -127,7 +128,7 @@ void sl_engine_calibrate(struct sl_engine *e)
     /* Each step commits a row, and the last of them has more behind it. */
     if (len < (REPEAT + 1) * (step + 1) + pass + SL_FLASH_MAX_BLOCK ||
         sl_seq_open(&q, e->mem, NULL))
-        return;
+        return false;
     for (uint32_t n = 1; n <= pass && e->uses_mtp; n *= 2)
         if (n == 1 || sl_clock_s(t0, sl_clock_ns()) < LIMIT_S / 2)
             learn(e, &q, &e->spec.pass[SL_BY_MTP], pass_s, n);
@@ -139,5 +140,7 @@ void sl_engine_calibrate(struct sl_engine *e)
         if (n == 1 || sl_clock_s(t0, sl_clock_ns()) < LIMIT_S)
             learn(e, &q, &e->verify, step_s, n);
     e->cost = e->verify;
+    e->touched = true;
     sl_seq_close(&q);
+    return true;
 }

@@ -157,6 +157,11 @@ static double first_s(const struct sl_cost *c, int i, uint32_t n_row, double s)
            (s - now_s(c, before)) * (x - x0) / (n_row - x0);
 }
 
+uint32_t sl_cost_known(const struct sl_cost *c, uint32_t i)
+{
+    return c->step_s[i] > 0 ? (uint32_t)rows_of(i) : 0;
+}
+
 double sl_cost_predict(const struct sl_cost *c, uint32_t n_row,
                        uint64_t n_context)
 {

@@ -17,6 +17,7 @@
 
 #define SL_COST_EXACT 16   /* rows up to which each has an estimate */
 #define SL_COST_BUCKETS 35 /* then 32, 64, ... 2^23 rows */
+#define SL_COST_MOST_ROWS (1u << 23)
 
 struct sl_pace;
 
@@ -37,6 +38,9 @@ struct sl_cost {
  * over the rows) will take, in seconds; 0 when nothing was measured yet. */
 double sl_cost_predict(const struct sl_cost *c, uint32_t n_row,
                        uint64_t n_context);
+
+/* The least rows of bucket i, where it has an estimate; else 0. */
+uint32_t sl_cost_known(const struct sl_cost *c, uint32_t i);
 
 /* Such a step took s seconds. */
 void sl_cost_learn(struct sl_cost *c, uint32_t n_row, uint64_t n_context,

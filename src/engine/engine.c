@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/machine.h"
 #include "base/mem.h"
+#include "engine/cost_file.h"
 #include "engine/drafter.h"
 #include "engine/gen.h"
 #include "model/packing.h"
@@ -867,6 +868,16 @@ static int open_copies(struct sl_engine *e, struct sl_err *err)
     return rc;
 }
 
+/* What steps and passes take, before the first of them. */
+static void learn_times(struct sl_engine *e, const char *drafter)
+{
+    if (sl_cost_file_read(e, drafter))
+        return;
+    if (!sl_engine_calibrate(e))
+        sl_cost_file_forget(e);
+    sl_cost_file_write(e);
+}
+
 static int load(struct sl_engine *e, const char *path, struct sl_err *err)
 {
     char drafter[PATH_CAP];
@@ -904,7 +915,7 @@ static int load(struct sl_engine *e, const char *path, struct sl_err *err)
         rc = open_copies(e, err);
     t0 = sl_clock_ns();
     if (!rc && e->drafts)
-        sl_engine_calibrate(e);
+        learn_times(e, e->flash ? drafter : NULL);
     e->calibrate_s = sl_clock_s(t0, sl_clock_ns());
     sl_pace_add(&e->pace, &e->cost);
     sl_pace_add(&e->pace, &e->verify);
@@ -969,6 +980,7 @@ void sl_engine_close(struct sl_engine **pe)
         sl_cond_wake_all(&e->work);
         sl_unlock(&e->mu);
         sl_thread_join(&e->thread);
+        sl_cost_file_write(e);
     }
     while (e->n_encoder > 0)
         sl_encoder_close(&e->encoder[--e->n_encoder]);
@@ -985,6 +997,7 @@ void sl_engine_close(struct sl_engine **pe)
     sl_tokenizer_close(&e->tok);
     sl_weights_close(&e->weights);
     sl_pool_close(&e->pool);
+    sl_cost_file_forget(e);
     sl_mem_free(e->run);
     sl_mem_free(e->step_seq);
     sl_mem_free(e->step_rows);

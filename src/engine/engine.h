@@ -56,6 +56,8 @@ struct sl_engine {
     const char *shape; /* while it opens: in the place of a model's files */
     uint8_t weights_id[SL_SHA256]; /* of the weights, for what is kept on disk */
     bool has_weights_id;
+    char *cost_file;    /* cost_file.h; NULL: nothing is kept */
+    uint64_t cost_kept; /* of cost.n_learn, when it was; 0: never */
     char fingerprint[SL_FINGERPRINT]; /* "": there is none */
 
     struct sl_mutex mu;
@@ -90,6 +92,7 @@ struct sl_engine {
                               rows take less, and say nothing about drafts */
     struct sl_pace pace;   /* of both, and the drafters' passes */
     double score_s; /* of a prompt's row whose logits are wanted; 0: unknown */
+    bool touched;   /* the weights were read, by a step or to measure one */
     uint64_t n_step;
     struct sl_engine_stats now; /* as the engine thread counts */
     bool drafts;        /* somebody may draft */
@@ -195,8 +198,8 @@ bool sl_engine_score(struct sl_engine *e);
 void sl_engine_draft(struct sl_engine *e);
 
 /* Time steps and passes before the first request, in the thread that opens
- * (engine/calibrate.c). */
-void sl_engine_calibrate(struct sl_engine *e);
+ * (engine/calibrate.c); false when there is too little context for it. */
+bool sl_engine_calibrate(struct sl_engine *e);
 
 /* Count, and let others see (engine/stats.c). */
 void sl_engine_count_step(struct sl_engine *e, uint32_t n_row, double s);

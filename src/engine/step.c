@@ -535,10 +535,16 @@ static void guard(struct sl_engine *e, const struct sl_step *s,
                                n_seq);
 }
 
-/* A step took so long. */
+/* A step took so long. The first that reads mapped weights brings them in,
+ * which says nothing about the next. */
 static void learn(struct sl_engine *e, const struct sl_step *st,
                   uint64_t context, double s)
 {
+    bool touched = e->touched;
+
+    e->touched = true;
+    if (!touched)
+        return;
     sl_cost_learn(&e->cost, st->n_row, context, s);
     if (st->n_logit == st->n_row)
         sl_cost_learn(&e->verify, st->n_row, context, s);

@@ -8,11 +8,14 @@
  *
  *   DIR/packed/KEY.sluice      the packed file
  *   DIR/packed/by/ID           64 hexadecimal digits, the KEY
+ *   DIR/packed/cost/ID         what steps take (engine/cost_file.h)
  */
 #ifndef SL_MODEL_PACKING_H
 #define SL_MODEL_PACKING_H
 
 #include "model/weights.h"
+
+#define SL_PACKING_COST "packed/cost" /* in DIR */
 
 struct sl_packing_opts {
     struct sl_pool *pool; /* borrowed for the call */

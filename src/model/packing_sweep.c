@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "model/packing.h"
 
 #define PATH_CAP 4096
 #define HEX 64
@@ -20,7 +21,8 @@
 
 struct sweep {
     const struct sl_packing_sweep *s;
-    char packed[PATH_CAP], by[PATH_CAP];
+    char packed[PATH_CAP], by[PATH_CAP], cost[PATH_CAP];
+    const char *in; /* of them: the folder that is gone through */
     int64_t now;
     const char *key; /* of the file that is looked at */
     bool wanted;     /* by a receipt */
@@ -79,15 +81,24 @@ static void packed_file(void *ctx, const char *name)
         drop(w, path, bytes);
 }
 
-static void receipt(void *ctx, const char *name)
+/* A receipt, or times of steps: both are touched by those who use them. */
+static void small_file(void *ctx, const char *name)
 {
     struct sweep *w = ctx;
     char path[PATH_CAP];
     uint64_t bytes;
 
-    if (strlen(name) == HEX && path_of(path, w->by, name) &&
+    if (strlen(name) == HEX && path_of(path, w->in, name) &&
         older(path, w->s->days * DAY_NS, w, &bytes))
         drop(w, path, bytes);
+}
+
+static int small_files(struct sweep *w, const char *dir, struct sl_err *err)
+{
+    w->in = dir;
+    return sl_file_kind(dir) == SL_FILE_DIR
+               ? sl_dir_each(dir, small_file, w, err)
+               : 0;
 }
 
 int sl_packing_sweep(const char *dir, const struct sl_packing_sweep *s,
@@ -98,8 +109,11 @@ int sl_packing_sweep(const char *dir, const struct sl_packing_sweep *s,
 
     if (!rc)
         rc = sl_path_join(w.by, sizeof(w.by), w.packed, "by", err);
-    if (rc || sl_file_kind(w.by) != SL_FILE_DIR)
-        return rc;
-    rc = sl_dir_each(w.packed, packed_file, &w, err);
-    return rc ? rc : sl_dir_each(w.by, receipt, &w, err);
+    if (!rc)
+        rc = sl_path_join(w.cost, sizeof(w.cost), dir, SL_PACKING_COST, err);
+    if (!rc && sl_file_kind(w.by) == SL_FILE_DIR)
+        rc = sl_dir_each(w.packed, packed_file, &w, err);
+    if (!rc)
+        rc = small_files(&w, w.by, err);
+    return rc ? rc : small_files(&w, w.cost, err);
 }

@@ -1,7 +1,8 @@
 /* model/packing_sweep.h - packed files that nothing has opened for long
  *
  * A start that finds its packed file touches the receipt (packing.h). What no
- * receipt of the last days names goes, with what killed processes left. Nobody
+ * receipt of the last days names goes, with what killed processes left, and the
+ * times of engines (engine/cost_file.h) that none has read as long. Nobody
  * who has a file open loses it: mapped bytes stay until they are unmapped.
  */
 #ifndef SL_MODEL_PACKING_SWEEP_H

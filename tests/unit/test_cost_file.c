@@ -1,0 +1,275 @@
+/* What steps take is kept beside the packed weights: a second start reads it
+ * and measures nothing, what is damaged is measured again, engines that differ
+ * do not share, what steps corrected is kept, and what nobody reads goes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/tree.h"
+#include "engine/engine.h"
+#include "model/packing.h"
+#include "model/packing_sweep.h"
+
+#define MODEL "build/test-cost-model"
+#define FILE_CAP 65536
+
+static char dir[64], cost[128];
+
+static void link_file(const char *from, const char *name)
+{
+    char path[300], cwd[200], target[500];
+
+    snprintf(path, sizeof(path), MODEL "/%s", name);
+    snprintf(target, sizeof(target), "%s/tests/golden/%s", getcwd(cwd, 200),
+             from);
+    unlink(path);
+    assert_int_equal(symlink(target, path), 0);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    mkdir("build", 0777);
+    mkdir(MODEL, 0777);
+    link_file("models/dense-r2/config.json", "config.json");
+    link_file("models/dense-r2/model.safetensors", "model.safetensors");
+    link_file("tokenizer/tokenizer.json", "tokenizer.json");
+    snprintf(dir, sizeof(dir), "build/test-cost-%d", (int)getpid());
+    snprintf(cost, sizeof(cost), "%s/%s", dir, SL_PACKING_COST);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    return sl_tree_remove(dir, NULL);
+}
+
+static struct sl_engine *open_with(uint32_t n_thread, uint32_t max_len)
+{
+    struct sl_engine_opts o;
+    struct sl_engine *e = NULL;
+    struct sl_err err = {0};
+
+    sl_engine_opts_init(&o);
+    o.n_thread = n_thread;
+    o.pin = false;
+    o.max_num_seqs = 4;
+    o.max_num_batched_tokens = 64;
+    o.max_model_len = max_len;
+    o.cache_dir = dir;
+    if (sl_engine_open(&e, MODEL, &o, &err))
+        fail_msg("%s", err.msg);
+    return e;
+}
+
+/* The files there; `path` is one of them. */
+static size_t count(char path[300])
+{
+    struct sl_names names = {.n = 0};
+    size_t n = 0;
+
+    if (sl_file_kind(cost) == SL_FILE_DIR) {
+        assert_int_equal(sl_names_list(&names, cost, NULL), 0);
+        n = names.n;
+        if (n > 0)
+            snprintf(path, 300, "%s/%s", cost, names.name[0]);
+    }
+    sl_names_deinit(&names);
+    return n;
+}
+
+static void put(const char *path, const char *text)
+{
+    assert_int_equal(sl_file_write(path, text, strlen(text), NULL), 0);
+}
+
+static bool holds(const char *path, const char *word)
+{
+    char *text = NULL;
+    size_t len;
+    bool found;
+
+    assert_int_equal(sl_file_read(&text, &len, path, FILE_CAP, NULL), 0);
+    found = strstr(text, word) != NULL;
+    sl_file_free(text);
+    return found;
+}
+
+static void answer(struct sl_engine *e, uint32_t n_tok)
+{
+    int32_t ids[] = {5, 6, 7};
+    struct sl_gen_opts o;
+    struct sl_gen *g = NULL;
+    struct sl_piece p;
+    struct sl_err err;
+
+    sl_gen_opts_init(&o, e);
+    o.ids = ids;
+    o.n_ids = SL_COUNTOF(ids);
+    o.max_tokens = n_tok;
+    o.ignore_eos = true;
+    assert_int_equal(sl_gen_submit(&g, e, &o, &err), 0);
+    while (sl_gen_next(g, &p, &err) > 0)
+        ;
+    sl_gen_close(&g);
+}
+
+/* Times that no machine has, so whoever has them has read them. */
+#define KNOWN                                                                  \
+    "{\"step\":[[1,7],[2,8],[512,30]],\"verify\":[[1,9],[3,11]],"              \
+    "\"mtp\":[[1,2]],\"shown\":3}"
+
+static void kept_for_the_next_start(void **state)
+{
+    struct sl_engine *e = open_with(1, 256);
+    char path[300];
+
+    (void)state;
+    assert_int_equal(count(path), 1);
+    assert_true(holds(path, "\"verify\":[[1,"));
+    sl_engine_close(&e);
+    put(path, KNOWN);
+    e = open_with(1, 256);
+    assert_true(sl_cost_predict(&e->cost, 2, 0) == 8);
+    assert_true(sl_cost_predict(&e->cost, 512, 0) == 30);
+    assert_true(sl_cost_predict(&e->verify, 2, 0) == 10);
+    assert_true(sl_cost_predict(&e->spec.pass[SL_BY_MTP], 1, 0) == 2);
+    assert_true(e->spec.row_s[SL_BY_MTP] == 3);
+    sl_engine_close(&e);
+    assert_true(holds(path, "\"shown\":3"));
+}
+
+/* With other threads it is another machine; where nothing can be measured
+ * nothing is kept that a start with more context would believe. */
+static void engines_do_not_share(void **state)
+{
+    struct sl_engine *e = open_with(1, 256);
+    char path[300], other[300];
+
+    (void)state;
+    sl_engine_close(&e);
+    assert_int_equal(count(path), 1);
+    put(path, KNOWN);
+    e = open_with(2, 256);
+    assert_true(sl_cost_predict(&e->cost, 2, 0) < 8);
+    sl_engine_close(&e);
+    assert_int_equal(count(other), 2);
+    assert_int_equal(sl_tree_remove(cost, NULL), 0);
+    e = open_with(1, 32);
+    answer(e, 20);
+    sl_engine_close(&e);
+    assert_int_equal(count(path), 0);
+}
+
+static void damaged_ones_are_measured_again(void **state)
+{
+    static const char *const bad[] = {
+        "",
+        "[",
+        "{}",
+        "{\"step\":[],\"verify\":[],\"mtp\":[],\"shown\":1}",
+        "{\"step\":[[1,7]],\"verify\":[[1,9]],\"mtp\":[[1,2]]}",
+        "{\"step\":[[1,7]],\"verify\":[[1,9]],\"shown\":3}",
+        "{\"step\":[[0,7]],\"verify\":[[1,9]],\"mtp\":[[1,2]],\"shown\":3}",
+        "{\"step\":[[1,7]],\"verify\":[[1,-9]],\"mtp\":[[1,2]],\"shown\":3}",
+        "{\"step\":[[1,7]],\"verify\":[[1,\"9\"]],\"mtp\":[[1,2]],\"shown\":3}",
+        "{\"step\":[[1,7]],\"verify\":[[4294967297,9]],\"mtp\":[[1,2]],"
+        "\"shown\":3}",
+        "{\"step\":[[1,7,1]],\"verify\":[[1,9]],\"mtp\":[[1,2]],\"shown\":3}",
+        "{\"step\":{},\"verify\":[[1,9]],\"mtp\":[[1,2]],\"shown\":3}",
+        "{\"step\":[[1,1e300]],\"verify\":[[1,9]],\"mtp\":[[1,2]],"
+        "\"shown\":3}"};
+    struct sl_engine *e = open_with(1, 256);
+    char path[300];
+
+    (void)state;
+    sl_engine_close(&e);
+    assert_int_equal(count(path), 1);
+    for (size_t i = 0; i < SL_COUNTOF(bad); i++) {
+        put(path, bad[i]);
+        e = open_with(1, 256);
+        if (!(sl_cost_predict(&e->cost, 1, 0) < 1 &&
+              sl_cost_predict(&e->verify, 1, 0) < 1))
+            fail_msg("believed: %s", bad[i]);
+        sl_engine_close(&e);
+        assert_true(holds(path, "\"verify\":[[1,"));
+        assert_false(holds(path, "[[1,9") || holds(path, "[[1,-9"));
+    }
+}
+
+/* Not the first step, which brings the weights in; and not after a few. */
+static void what_steps_say_is_kept(void **state)
+{
+    struct sl_engine *e = open_with(1, 256);
+    char path[300];
+
+    (void)state;
+    sl_engine_close(&e);
+    assert_int_equal(count(path), 1);
+    put(path, KNOWN);
+    e = open_with(1, 256);
+    answer(e, 1);
+    assert_true(sl_cost_predict(&e->cost, 2, 0) == 8);
+    sl_engine_close(&e);
+    assert_true(holds(path, "[512,30]"));
+    e = open_with(1, 256);
+    e->opts.draft = SL_DRAFT_OFF;
+    answer(e, 200);
+    sl_engine_close(&e);
+    assert_false(holds(path, "\"verify\":[[1,9]"));
+}
+
+static void removed(void *ctx, const char *path, uint64_t bytes)
+{
+    (void)path;
+    (void)bytes;
+    ++*(int *)ctx;
+}
+
+static void unread_ones_go(void **state)
+{
+    int n = 0;
+    struct sl_packing_sweep s = {.days = 30, .removed = removed, .ctx = &n};
+    struct sl_engine *e = open_with(1, 256);
+    int64_t old = sl_file_now() - INT64_C(31) * 86400 * 1000000000;
+    char path[300];
+
+    (void)state;
+    sl_engine_close(&e);
+    assert_int_equal(count(path), 1);
+    assert_int_equal(sl_packing_sweep(dir, &s, NULL), 0);
+    assert_int_equal(count(path), 1);
+    assert_true(sl_file_touch(path, old));
+    e = open_with(1, 256); /* it is read */
+    sl_engine_close(&e);
+    assert_int_equal(sl_packing_sweep(dir, &s, NULL), 0);
+    assert_int_equal(n, 0);
+    assert_true(sl_file_touch(path, old));
+    assert_int_equal(sl_packing_sweep(dir, &s, NULL), 0);
+    assert_int_equal(n, 1);
+    assert_int_equal(count(path), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(kept_for_the_next_start, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(engines_do_not_share, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(damaged_ones_are_measured_again, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(what_steps_say_is_kept, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(unread_ones_go, set_up, tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
