@@ -102,13 +102,13 @@ static json_t *row_json(const struct sl_bench_row *r, double one_s,
 {
     double macs = r->macs / r->s;
 
-    return json_pack(
-        "{s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "rows",
-        (int)r->rows, "ms", r->s * 1e3, "best_ms", r->best_s * 1e3,
-        "rows_per_s", r->rows / r->s, "bytes", r->bytes, "bandwidth_fraction",
-        r->bytes / r->s / r->probe, "gmac_per_s", macs * 1e-9,
-        "peak_fraction", macs / info->n_thread / info->peak, "cost",
-        r->s / one_s, "probe_gbs", r->probe * 1e-9);
+    return json_pack("{s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}",
+                     "rows", (int)r->rows, "ms", r->s * 1e3, "best_ms",
+                     r->best_s * 1e3, "rows_per_s", r->rows / r->s, "bytes",
+                     r->bytes, "bandwidth_fraction", r->bytes / r->s / r->probe,
+                     "gmac_per_s", macs * 1e-9, "peak_fraction",
+                     macs / info->n_thread / info->peak, "cost", r->s / one_s,
+                     "probe_gbs", r->probe * 1e-9, "experts", r->experts);
 }
 
 static void row_text(struct sl_buf *b, const struct sl_bench_row *r,
@@ -116,11 +116,14 @@ static void row_text(struct sl_buf *b, const struct sl_bench_row *r,
 {
     double macs = r->macs / r->s;
 
-    sl_buf_fmt(b, "%6u %10.2f %10.1f %8.2f %8.0f %10.1f %6.0f %8.2f %8.1f\n",
+    sl_buf_fmt(b, "%6u %10.2f %10.1f %8.2f %8.0f %10.1f %6.0f %8.2f %8.1f",
                r->rows, r->s * 1e3, r->rows / r->s, r->bytes * 1e-9,
                100 * r->bytes / r->s / r->probe, macs * 1e-9,
                100 * macs / info->n_thread / info->peak, r->s / one_s,
                r->probe * 1e-9);
+    if (r->experts > 0)
+        sl_buf_fmt(b, "  %.1f experts", r->experts);
+    sl_buf_byte(b, '\n');
 }
 
 static int report_forward(const struct sl_opts *o, const char *what,

@@ -96,6 +96,8 @@ static void way_text(struct sl_buf *b, const struct sl_bench_way *w)
                w->break_even, w->step, w->pass, 100 * w->beside);
     for (uint32_t i = 0; i < w->n_accept; i++)
         sl_buf_fmt(b, " %.2f", w->accept[i]);
+    if (w->experts > 0)
+        sl_buf_fmt(b, "  %.1f experts", w->experts);
     sl_buf_byte(b, '\n');
 }
 
@@ -108,13 +110,13 @@ static json_t *way_json(const struct sl_bench_way *w)
     for (uint32_t i = 0; i < w->n_pair; i++)
         json_array_append_new(pair, json_real(w->pair[i]));
     return json_pack("{s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o, "
-                     "s:o}",
-                     "drafter",
-                     w->drafter, "depth", (int)w->depth, "tokens_per_round",
-                     w->tokens, "ms_per_token", 1e3 / w->tok_s, "tokens_per_s",
-                     w->tok_s, "speedup", w->speedup, "break_even",
-                     w->break_even, "step", w->step, "pass", w->pass, "beside",
-                     w->beside, "accept_by_position", at, "speedups", pair);
+                     "s:o, s:f}",
+                     "drafter", w->drafter, "depth", (int)w->depth,
+                     "tokens_per_round", w->tokens, "ms_per_token",
+                     1e3 / w->tok_s, "tokens_per_s", w->tok_s, "speedup",
+                     w->speedup, "break_even", w->break_even, "step", w->step,
+                     "pass", w->pass, "beside", w->beside, "accept_by_position",
+                     at, "speedups", pair, "experts", w->experts);
 }
 
 static json_t *rule_json(const struct sl_bench_rule *r)

@@ -27,8 +27,9 @@ int sl_bench_roofline(struct sl_roofline *out, const struct sl_engine_opts *o,
 struct sl_bench_row {
     uint32_t rows;
     double s, best_s;  /* median and least time of a step */
-    double bytes;      /* that a step reads and writes: weights, with as many
-                          experts as random rows use, K/V, recurrent state */
+    double experts;    /* of a layer that were used, mean; 0: it has none */
+    double bytes;      /* that a step reads and writes: weights, those of experts
+                          that were used, K/V, recurrent state */
     double macs;       /* of the layers' weights */
     double probe;      /* bytes/s in the same rounds, median */
 };
@@ -89,6 +90,7 @@ struct sl_bench_way {
                             rows, and one pass of the drafter; 0: no drafter */
     double beside;       /* part of the time that is neither step nor pass of a
                             drafter, of one user; 0 */
+    double experts;      /* of a layer that a round read, mean; 0: it has none */
     double accept[16];   /* part of the rounds that kept so many drafts and one */
     uint32_t n_accept;
 };

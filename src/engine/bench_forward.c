@@ -81,19 +81,7 @@ static double layers_sum(const struct forward *f, double n_expert, mat_fn *fn)
     return x;
 }
 
-/* Experts that `rows` rows use if each draws its own at random. */
-static double distinct_experts(const struct sl_conf *c, uint32_t rows)
-{
-    double unused = 1; /* share */
-
-    if (c->n_expert == 0)
-        return 0;
-    for (uint32_t i = 0; i < rows; i++)
-        unused *= 1 - (double)c->n_used / c->n_expert;
-    return c->n_expert * (1 - unused);
-}
-
-static double step_bytes(const struct forward *f, uint32_t rows)
+static double step_bytes(const struct forward *f, uint32_t rows, double experts)
 {
     const struct sl_conf *c = &f->w->conf;
     const struct sl_kv *kv = f->mem->kv;
@@ -101,8 +89,8 @@ static double step_bytes(const struct forward *f, uint32_t rows)
                     c->n_kv_head *
                     (double)sl_dtype_bytes(kv->type, c->head_dim);
 
-    return layers_sum(f, distinct_experts(c, rows), mat_bytes) +
-           mat_bytes(&f->w->head) + kv_tok * (f->base->n_tok + rows) +
+    return layers_sum(f, experts, mat_bytes) + mat_bytes(&f->w->head) +
+           kv_tok * (f->base->n_tok + rows) +
            2.0 * (double)sl_rec_slot_bytes(&f->mem->rec->shape);
 }
 
@@ -280,8 +268,10 @@ static int measure(struct forward *f, struct sl_bench_row *rows,
         rc = sample(f, rows[i].rows, f->s, err);
     for (uint32_t k = 0; !rc && k < n; k++) {
         f->rate[k] = sl_probe_read(f->probe);
-        for (uint32_t i = 0; !rc && i < n_row; i++)
+        for (uint32_t i = 0; !rc && i < n_row; i++) {
             rc = sample(f, rows[i].rows, &f->s[i * n + k], err);
+            rows[i].experts = sl_model_experts(f->model);
+        }
     }
     if (rc)
         return rc;
@@ -289,7 +279,7 @@ static int measure(struct forward *f, struct sl_bench_row *rows,
     for (uint32_t i = 0; i < n_row; i++) {
         rows[i].s = sl_median(f->s + i * n, n);
         rows[i].best_s = f->s[i * n]; /* in order now */
-        rows[i].bytes = step_bytes(f, rows[i].rows);
+        rows[i].bytes = step_bytes(f, rows[i].rows, rows[i].experts);
         rows[i].macs = rows[i].rows *
                        layers_sum(f, f->w->conf.n_used, mat_macs);
         rows[i].probe = probe;

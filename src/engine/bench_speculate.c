@@ -256,6 +256,7 @@ static void tell_way(struct sl_bench_way *out, const struct bench *b,
         .beside = b->o->n_user == 1
                       ? 1 - (w->record.round_s - w->record.plan_s) / w->decode_s
                       : 0,
+        .experts = w->record.experts / (double)w->record.n_round,
         .n_pair = n,
         .n_accept = 0};
     /* Before the median puts them in order. */

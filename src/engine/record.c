@@ -22,12 +22,14 @@ void sl_record_pairs(struct sl_record *r, struct sl_sampler *s,
 }
 
 void sl_record_round(struct sl_record *r, uint32_t n_draft, uint32_t n_right,
-                     uint32_t n_tok, double round_s, double plan_s)
+                     uint32_t n_tok, double round_s, double plan_s,
+                     double experts)
 {
     r->n_round++;
     r->n_tok += n_tok;
     r->round_s += round_s;
     r->plan_s += plan_s;
+    r->experts += experts;
     for (uint32_t i = 0; i < n_draft; i++) {
         r->seen[i]++;
         r->right[i] += i < n_right;

@@ -25,6 +25,7 @@ struct sl_record {
                                        that were verified; and kept */
     double round_s;       /* steps and drafters, of all rounds; of it */
     double plan_s;        /* deciding and keeping books of drafts */
+    double experts;       /* of a layer that were read, of all rounds */
     struct sl_pair *pair; /* [max_pair], or NULL: not wanted */
     uint32_t n_pair, max_pair;
     float *row; /* [vocab] with pairs: work space */
@@ -37,9 +38,11 @@ void sl_record_pairs(struct sl_record *r, struct sl_sampler *s,
                      const float *logits, size_t vocab, const int32_t *draft,
                      uint32_t n_draft, uint32_t pos);
 
-/* A round gave n_tok tokens, of which n_right of its n_draft drafts. */
+/* A round gave n_tok tokens, of which n_right of its n_draft drafts; its step
+ * read so many experts of a layer. */
 void sl_record_round(struct sl_record *r, uint32_t n_draft, uint32_t n_right,
-                     uint32_t n_tok, double round_s, double plan_s);
+                     uint32_t n_tok, double round_s, double plan_s,
+                     double experts);
 
 /* The recorded pairs under a rule: tokens of a round, those without drafts
  * included, and the mean distance in total variation of a judged draft. */

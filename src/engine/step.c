@@ -421,7 +421,7 @@ static void draw_rows(struct sl_engine *e, struct sl_gen *g, struct sl_part *p,
     sl_engine_count_round(e, g->by, p->tent, f.n_right);
     if (e->record && p->firm == 1) /* no prompt in it */
         sl_record_round(e->record, p->tent, f.n_right, 1 + f.n_kept, e->round_s,
-                        e->draft_s - e->pass_s);
+                        e->draft_s - e->pass_s, sl_model_experts(e->model));
     e->now.tv += f.tv;
     e->now.n_judged += f.n_lossy;
     sl_lock(&g->mu);

@@ -181,6 +181,9 @@ static void experts(struct sl_model *m, const struct sl_rows *r,
     };
 
     sl_moe_run(&m->run, &e);
+    m->n_moe++;
+    for (uint32_t i = 0; i < e.n_expert; i++)
+        m->n_expert += e.first[i + 1] > e.first[i];
 }
 
 void sl_layer_mlp(struct sl_model *m, const struct sl_rows *r,

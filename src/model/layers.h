@@ -45,6 +45,8 @@ struct sl_model {
     float *inv_freq; /* [rot_dim / 2] */
     struct sl_arena arena;
     struct sl_work work;
+    uint32_t n_moe, n_expert; /* layers of the last step that chose experts, and
+                                 how many they used of them, in all */
 };
 
 /* Blocks of attention whose results are held at a time, per worker: enough to

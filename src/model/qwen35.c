@@ -82,6 +82,7 @@ void sl_forward(struct sl_model *m, struct sl_step *s)
              s->n_logit <= m->opts.max_logit);
     if (s->n_seq == 0)
         return;
+    m->n_moe = m->n_expert = 0;
     r.kv = s->seq[0]->mem->kv;
     place_rows(m, s);
     sl_embed(&m->run, w->x, &m->w->embed, s->tok, s->n_row);
@@ -106,6 +107,11 @@ void sl_forward(struct sl_model *m, struct sl_step *s)
         sl_rmsnorm(&m->run, s->hidden, w->x, m->w->norm, s->n_row, c->hidden,
                    c->eps);
     s->logits = sl_head(m, s->logit_row, s->n_logit);
+}
+
+double sl_model_experts(const struct sl_model *m)
+{
+    return m->n_moe > 0 ? (double)m->n_expert / m->n_moe : 0;
 }
 
 int sl_model_open(struct sl_model **out, const struct sl_weights *weights,

@@ -70,6 +70,10 @@ struct sl_step {
  * sl_seq_end afterwards. Cannot fail. */
 void sl_forward(struct sl_model *m, struct sl_step *s);
 
+/* Experts that were read for the rows of the newest step: a mean over layers;
+ * 0 where none has any. A draft head's own count until the next step. */
+double sl_model_experts(const struct sl_model *m);
+
 /* Logits of n more rows of the last forward, which was no draft's: rising row
  * numbers, at most max_logit. Borrowed until the next call of anything. The
  * bits do not depend on which rows are asked for together (D2). */

@@ -32,6 +32,25 @@ def forward():
         check(rows[0]["bytes"] <= r["bytes"] < j["weight_bytes"], r)
     per_row = [r["gmac_per_s"] * r["ms"] / r["rows"] for r in rows]
     check(max(per_row) - min(per_row) < 1e-6 * max(per_row), per_row)
+    check(all(r["experts"] == 0 for r in rows), rows)
+
+
+@test
+def experts_are_counted():
+    with open("models/demo-moe/config.json") as f:
+        conf = json.load(f)
+    conf = conf.get("text_config", conf)
+    used, of = conf["num_experts_per_tok"], conf["num_experts"]
+    rows = bench("forward", "models/demo-moe", "--rows", "1,8", "--samples",
+                 "1")["rows"]
+    check(rows[0]["experts"] == used < rows[1]["experts"]
+          <= min(of, 8 * used), rows)
+    check(rows[0]["bytes"] < rows[1]["bytes"], rows)
+    j = bench("speculate", "models/demo-moe", "--samples", "1", "--max-tokens",
+              "16", "--num-prompts", "1", "--drafter", "mtp",
+              "--max-model-len", "2048")
+    ways = {w["depth"]: w["experts"] for w in j["ways"]}
+    check(ways[0] == used < ways[1] < ways[7] <= min(of, 8 * used), ways)
 
 
 @test
