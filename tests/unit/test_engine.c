@@ -235,6 +235,7 @@ static void test_cancel_and_close_at_any_point(void **state)
     struct sl_gen_opts o;
     struct sl_piece p;
     int32_t ids[200];
+    int n_cancelled = 0;
 
     (void)state;
     for (int i = 0; i < 40; i++) {
@@ -249,10 +250,14 @@ static void test_cancel_and_close_at_any_point(void **state)
         sl_gen_cancel(g);
         while (sl_gen_next(g, &p, NULL) > 0)
             continue;
-        assert_int_equal(p.finish, SL_FINISH_CANCEL);
+        /* On a busy machine it may have come to its end before. */
+        if (p.finish != SL_FINISH_LENGTH)
+            assert_int_equal(p.finish, SL_FINISH_CANCEL);
+        n_cancelled += p.finish == SL_FINISH_CANCEL;
         sl_gen_close(&h);
         sl_gen_close(&g);
     }
+    assert_true(n_cancelled > 0);
 }
 
 static void expect_refusal(const struct sl_gen_opts *o, enum sl_code code,
