@@ -408,6 +408,7 @@ static void draw_all(struct sl_engine *e, struct sl_gen *g, struct sl_part *p,
 static void draw_rows(struct sl_engine *e, struct sl_gen *g, struct sl_part *p,
                       float *logits, struct sl_err *err)
 {
+    bool is_answer = g->n_known > g->n_prompt; /* no prompt in these rows */
     struct fate f = {.n_tried = p->tent};
 
     if (e->record)
@@ -419,7 +420,7 @@ static void draw_rows(struct sl_engine *e, struct sl_gen *g, struct sl_part *p,
     if (g->by == SL_BY_FLASH)
         sl_speculate_sure(&e->spec, g->sure, f.n_tried, f.n_right);
     sl_engine_count_round(e, g->by, p->tent, f.n_right);
-    if (e->record && p->firm == 1) /* no prompt in it */
+    if (e->record && is_answer && p->firm == 1)
         sl_record_round(e->record, p->tent, f.n_right, 1 + f.n_kept, e->round_s,
                         e->draft_s - e->pass_s, sl_model_experts(e->model));
     e->now.tv += f.tv;

@@ -1424,6 +1424,21 @@ static void fingerprints(void **state)
     }
 }
 
+/* A prompt's last row alone in a step is no round. */
+static void rounds_are_of_answers(void **state)
+{
+    static struct answer a;
+    struct sl_record r = {.n_round = 0};
+    struct sl_gen_stats st;
+
+    (void)state;
+    engine->record = &r;
+    ask_greedy(&a, &st, 1, 9, NULL);
+    engine->record = NULL;
+    assert_int_equal(a.n, 9);
+    assert_int_equal(r.n_tok, 8);
+}
+
 static void print_again(char out[SL_FINGERPRINT],
                         const struct sl_engine_opts *o, const char *drafter)
 {
@@ -1550,6 +1565,7 @@ int main(void)
         cmocka_unit_test(an_end_is_told_after_it_shows),
         cmocka_unit_test(shapes_are_few),
         cmocka_unit_test(fingerprints),
+        cmocka_unit_test(rounds_are_of_answers),
         cmocka_unit_test(drafters_have_fingerprints),
         cmocka_unit_test(reasoning_ends_with_its_token),
     };
