@@ -57,11 +57,13 @@ static int types(const json_t *s, bool written)
     return bits & SL_JTYPE_NUMBER ? bits | SL_JTYPE_INTEGER : bits;
 }
 
+/* One that is rounded tells nothing apart. */
 static double limit(const json_t *s, const char *key, double none)
 {
     const json_t *v = json_object_get(s, key);
+    double x = json_number_value(v);
 
-    return json_is_number(v) ? json_number_value(v) : none;
+    return json_is_number(v) && fabs(x) < 0x1p53 ? x : none;
 }
 
 /* The numbers that are allowed lie from *lo to *hi, or between. */

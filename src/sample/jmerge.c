@@ -280,6 +280,24 @@ static bool is_same(struct sl_grammar *g, const json_t *a, const json_t *b)
     return !g->failed && json_equal(a, b);
 }
 
+/* Below 0, 0, above 0: a is less than b, the same, more. Two numbers that are
+ * one double need not be the same. */
+static int order(const json_t *a, const json_t *b)
+{
+    json_int_t i = json_integer_value(a), k = json_integer_value(b);
+    double x = json_number_value(a), y = json_number_value(b);
+
+    if (json_is_integer(a) && json_is_integer(b))
+        return (i > k) - (i < k);
+    if (json_is_integer(a) == json_is_integer(b) || x != y)
+        return (x > y) - (x < y);
+    if (x >= 0x1p63) /* the largest integer is one less */
+        return json_is_integer(a) ? -1 : 1;
+    i = json_is_integer(a) ? i : (json_int_t)x;
+    k = json_is_integer(b) ? k : (json_int_t)y;
+    return (i > k) - (i < k);
+}
+
 /* What the two values of a keyword come to; NULL: it cannot be said. */
 static json_t *join(struct sl_grammar *g, const char *key, json_t *a, json_t *b)
 {
@@ -294,12 +312,10 @@ static json_t *join(struct sl_grammar *g, const char *key, json_t *a, json_t *b)
         return json_incref(a);
     for (size_t i = 0; i < SL_COUNTOF(largest); i++)
         if (json_is_number(a) && json_is_number(b) && !strcmp(key, largest[i]))
-            return json_incref(json_number_value(a) > json_number_value(b) ? a
-                                                                           : b);
+            return json_incref(order(a, b) > 0 ? a : b);
     for (size_t i = 0; i < SL_COUNTOF(smallest); i++)
         if (json_is_number(a) && json_is_number(b) && !strcmp(key, smallest[i]))
-            return json_incref(json_number_value(a) < json_number_value(b) ? a
-                                                                           : b);
+            return json_incref(order(a, b) < 0 ? a : b);
     if (!strcmp(key, "type"))
         return both_types(a, b);
     if (!strcmp(key, "enum") && json_is_array(a) && json_is_array(b))
@@ -486,10 +502,26 @@ static bool speaks_of(const char *key, const json_t *v)
     return strcmp(key, "multipleOf") != 0 || json_is_number(v);
 }
 
+/* A limit of numbers; -1 for another keyword. */
+static int within(const char *key, const json_t *k, const json_t *v)
+{
+    int c = order(v, k);
+
+    if (!strcmp(key, "minimum"))
+        return !json_is_number(v) || c >= 0;
+    if (!strcmp(key, "maximum"))
+        return !json_is_number(v) || c <= 0;
+    if (!strcmp(key, "exclusiveMinimum"))
+        return !json_is_number(v) || c > 0;
+    if (!strcmp(key, "exclusiveMaximum"))
+        return !json_is_number(v) || c < 0;
+    return -1;
+}
+
 /* One keyword about one value: 1 allowed, 0 not, -1 not looked at. */
 static int check(const char *key, const json_t *k, const json_t *v)
 {
-    double limit = json_number_value(k), x = json_number_value(v);
+    double limit = json_number_value(k);
 
     if (!strcmp(key, "type"))
         return (sl_jmerge_types(k) & sl_jmerge_type_of(v)) != 0;
@@ -517,15 +549,7 @@ static int check(const char *key, const json_t *k, const json_t *v)
     if (!strcmp(key, "multipleOf") && json_is_integer(k) && json_is_integer(v))
         return json_integer_value(k) > 0 &&
                json_integer_value(v) % json_integer_value(k) == 0;
-    if (!strcmp(key, "minimum"))
-        return !json_is_number(v) || x >= limit;
-    if (!strcmp(key, "maximum"))
-        return !json_is_number(v) || x <= limit;
-    if (!strcmp(key, "exclusiveMinimum"))
-        return !json_is_number(v) || x > limit;
-    if (!strcmp(key, "exclusiveMaximum"))
-        return !json_is_number(v) || x < limit;
-    return -1;
+    return within(key, k, v);
 }
 
 bool sl_jmerge_allows(struct sl_grammar *g, const json_t *schema,

@@ -10,6 +10,8 @@
  */
 #include "sample/jschema.h"
 
+#include <math.h>
+
 #include "base/mem.h"
 #include "base/num.h"
 #include "sample/japart.h"
@@ -21,6 +23,7 @@
 #include "sample/jstring.h"
 
 #define MAX_JOIN 32 /* schemas joined into one, in each other; chosen */
+#define MAX_WHOLE 0x1p53 /* from here on doubles leave out integers */
 #define STEP 16     /* bytes of a reference that are one step of work */
 
 /* -------------------------------------------------------- what a schema says
@@ -577,45 +580,93 @@ static json_t *as_integer(const json_t *v)
 {
     double x = json_real_value(v);
 
-    /* From 2^53 on doubles leave out integers, and none equals them anyway. */
-    if (!json_is_real(v) || !(x > -0x1p53 && x < 0x1p53) ||
+    if (!json_is_real(v) || !(x > -MAX_WHOLE && x < MAX_WHOLE) ||
         x != (double)(int64_t)x)
         return NULL;
     return json_integer((json_int_t)x);
 }
 
-/* 1.0 is 1 in a schema. As deep as it is, which the parser limits. */
-static void write_whole(json_t *v)
+static bool is_any(const char *s, const char *const *list, size_t n)
 {
+    for (size_t i = 0; i < n; i++)
+        if (!strcmp(s, list[i]))
+            return true;
+    return false;
+}
+
+/* What a part of a document is: what it says, or schemas by names, or values. */
+enum part { SCHEMA, SCHEMAS, VALUES };
+
+static enum part part_at(enum part of, const char *key)
+{
+    static const char *const values[] = {"const", "enum"};
+    static const char *const schemas[] = {"properties", "patternProperties",
+                                          "dependentSchemas", "$defs",
+                                          "definitions"};
+
+    if (of != SCHEMA)
+        return of == VALUES ? VALUES : SCHEMA;
+    if (is_any(key, values, SL_COUNTOF(values)))
+        return VALUES;
+    return is_any(key, schemas, SL_COUNTOF(schemas)) ? SCHEMAS : SCHEMA;
+}
+
+/* 1.0 is 1 in a schema. As deep as it is, which the parser limits. Returns a
+ * value whose digits are not all known: reals from 2^53 on, as which integers
+ * of more than 64 bits are read, too. */
+static const json_t *write_whole(json_t *v, enum part part)
+{
+    const json_t *bad = NULL, *b;
     json_t *x, *n;
     size_t i;
 
+    if (part == VALUES && json_is_real(v) &&
+        !(fabs(json_real_value(v)) < MAX_WHOLE))
+        return v;
     for (void *it = json_object_iter(v); it;
          it = json_object_iter_next(v, it)) {
         x = json_object_iter_value(it);
-        write_whole(x);
+        b = write_whole(x, part_at(part, json_object_iter_key(it)));
+        bad = bad ? bad : b;
         n = as_integer(x);
         if (n)
             json_object_iter_set_new(v, it, n);
     }
     json_array_foreach(v, i, x)
     {
-        write_whole(x);
+        b = write_whole(x, part);
+        bad = bad ? bad : b;
         n = as_integer(x);
         if (n)
             json_array_set_new(v, i, n);
     }
+    return bad;
+}
+
+/* Numbers of one value become one number, or are refused. */
+static int even_out(json_t *root, struct sl_err *err)
+{
+    const json_t *bad = write_whole(root, SCHEMA);
+
+    if (!bad)
+        return 0;
+    return sl_fail(err, SL_EUNSUP,
+                   "'const' or 'enum' has a number of about %.17g, and beyond "
+                   "2^53 only integers of 64 bits are kept to the last digit; "
+                   "write it as one, or as a string",
+                   json_real_value(bad));
 }
 
 int sl_jschema_open(struct sl_jschema **out, struct sl_grammar *g, json_t *root,
                     struct sl_err *err)
 {
     struct sl_jschema *j = NULL;
-    int rc = sl_mem_alloc(&j, 1, sizeof(*j), "a schema", err);
+    int rc = even_out(root, err);
 
+    if (!rc)
+        rc = sl_mem_alloc(&j, 1, sizeof(*j), "a schema", err);
     if (rc)
         return rc;
-    write_whole(root);
     j->g = g;
     j->root = root;
     j->node = sl_jschema_node;

@@ -34,7 +34,8 @@ struct sl_jschema;
 
 /* Rules for schemas within one document; `root` is borrowed until close, `g`
  * as well, and keeps every failure. Reals of whole values become integers in
- * `root`, so that numbers of one value are equal wherever they are compared. */
+ * `root`, so that numbers of one value are equal wherever they are compared;
+ * SL_EUNSUP for values to choose from that are rounded already. */
 int sl_jschema_open(struct sl_jschema **out, struct sl_grammar *g, json_t *root,
                     struct sl_err *err);
 void sl_jschema_close(struct sl_jschema **j);
