@@ -110,8 +110,9 @@ struct sl_engine_opts {
     float relax_threshold; /* relaxed: a draft is kept that is at least so likely,
                               compared with the likeliest; above 0, to 1 */
     const char *spec_ladder; /* rows to verify by users, "users:rows,...", in
-                                place of the decision: "1:8,4:8,8:4"; NULL: none.
-                                Read in open */
+                                place of the decision: "1:8,4:8,8:4"; or with who
+                                drafts, "4:8:dflash,8:4:mtp"; NULL: none. Read in
+                                open */
     float spec_disable_ratio; /* drafting stops for a while when it gives less
                                  than this part of the plain rate; 0: never; below
                                  0: 0.98, and never with a depth or a ladder */

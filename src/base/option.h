@@ -196,7 +196,8 @@ enum sl_opt_type {
     X(SPEC_LADDER, TEXT, SL_OPT_V_ENGINE, "spec-ladder", "", "LIST", 0, 0, "", \
       "Rows to verify by users in place of measured times, as users:rows by "  \
       "commas: with 1:8,4:8,8:4 up to 4 users draft 7 tokens each, up to 8 "   \
-      "draft 3, more none.")                                                   \
+      "draft 3, more none. Who drafts may follow, as in 4:8:dflash,8:4:mtp; "  \
+      "beyond --dflash-max-context another does.")                             \
     X(SPEC_DISABLE_RATIO, FLOAT, SL_OPT_V_ENGINE, "spec-disable-ratio", "",    \
       "X", 0, 100, "0.98",                                                     \
       "Drafting stops for 2048 tokens when it gave less than this part of the " \

@@ -651,11 +651,13 @@ static int check_head(const struct sl_engine *e, struct sl_err *err)
     return 0;
 }
 
-/* The most tokens that the drafters in use propose at once. */
-static uint32_t deepest(const struct sl_engine *e)
+/* The most tokens that a drafter proposes at once, or NONE: any of those in
+ * use. */
+static uint32_t deepest(const struct sl_engine *e, enum sl_by by)
 {
-    return e->opts.drafter == SL_DRAFTER_DFLASH ? e->flash_conf->block - 1
-                                                : e->max_depth;
+    if (by == SL_BY_FLASH || e->opts.drafter == SL_DRAFTER_DFLASH)
+        return e->flash_conf->block - 1;
+    return by == SL_BY_NONE ? e->max_depth : DEPTH;
 }
 
 /* A rung that nobody can fill. */
@@ -663,14 +665,23 @@ static int check_ladder(const struct sl_engine *e, struct sl_err *err)
 {
     const struct sl_ladder *l = &e->spec.ladder;
 
-    for (uint32_t i = 0; i < l->n; i++)
-        if (l->rung[i].rows > deepest(e) + 1)
+    for (uint32_t i = 0; i < l->n; i++) {
+        if (l->rung[i].by != SL_BY_NONE && !e->drafter[l->rung[i].by])
+            return sl_fail(err, SL_EARG,
+                           "--spec-ladder: %u:%u:%s names a drafter that is "
+                           "not there, or that --drafter leaves out; remove the "
+                           "name",
+                           l->rung[i].users, l->rung[i].rows,
+                           sl_by_name(l->rung[i].by));
+        if (l->rung[i].rows > deepest(e, l->rung[i].by) + 1)
             return sl_fail(err, SL_EARG,
                            "--spec-ladder: %u:%u asks for %u drafts at once, "
-                           "and the drafters in use propose at most %u; lower "
+                           "and who drafts proposes at most %u; lower "
                            "it to %u rows",
                            l->rung[i].users, l->rung[i].rows,
-                           l->rung[i].rows - 1, deepest(e), deepest(e) + 1);
+                           l->rung[i].rows - 1, deepest(e, l->rung[i].by),
+                           deepest(e, l->rung[i].by) + 1);
+    }
     return 0;
 }
 

@@ -43,6 +43,7 @@ static bool add_drafting(struct sl_sha256 *s, const struct sl_engine *e,
     for (uint32_t i = 0; i < e->spec.ladder.n; i++) {
         sl_sha256_u64(s, e->spec.ladder.rung[i].users);
         sl_sha256_u64(s, e->spec.ladder.rung[i].rows);
+        sl_sha256_u64(s, (uint64_t)e->spec.ladder.rung[i].by);
     }
     add_float(s, o->spec_disable_ratio);
     return true;

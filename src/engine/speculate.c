@@ -311,9 +311,19 @@ static bool pay(const struct batch *b, struct sl_bid *bid, enum sl_by by,
     return true;
 }
 
+/* Who is believed to be the fastest for one sequence while little was seen of
+ * anybody; he gets what who drafts already gets: with times and hopes that are
+ * about equal it is he. */
+static enum sl_by likely(const struct batch *b, const struct sl_bid *bid)
+{
+    return sl_ladder_prior(b->n, b->c->n_context / b->n,
+                           bid->guess->by == SL_BY_FLASH);
+}
+
 /* Who drafts for one sequence, if anybody does. */
 static void choose(struct batch *b, struct sl_bid *bid)
 {
+    enum sl_by first = likely(b, bid);
     double best = 0;
 
     for (enum sl_by by = SL_BY_NONE + 1; by < SL_N_BY; by++) {
@@ -325,7 +335,8 @@ static void choose(struct batch *b, struct sl_bid *bid)
              try_depth(b, bid, by, COULD_DEPTH) == 0))
             continue;
         rate = best_rate(b, by, o, bid->most[by], missed_s(b, bid, by));
-        if (by == bid->guess->by)
+        if (by == bid->guess->by ||
+            (by == first && b->s->odds[bid->odds[by]].n_seen[0] < PROVEN))
             rate *= KEEP_GAIN;
         if (rate > best) {
             best = rate;
@@ -499,11 +510,13 @@ static double rate_at(struct batch *b, enum sl_by by,
     return tokens / (time > 0 ? time : 1);
 }
 
-/* How much was asked for; who is still a matter of times and odds. */
+/* How much was asked for; who, where it was not said or he cannot, is still a
+ * matter of times and odds. */
 static void plan_told(struct batch *b, struct sl_bid *bid,
                       uint32_t max_draft)
 {
     uint32_t depth = told_depth(b->s, b->n);
+    enum sl_by who = sl_ladder_who(&b->s->ladder, b->n);
 
     for (uint32_t i = 0; i < b->n && depth > 0; i++) {
         double best = 0;
@@ -512,7 +525,7 @@ static void plan_told(struct batch *b, struct sl_bid *bid,
             uint32_t k = (uint32_t)sl_min(depth, bid[i].most[by]);
             double rate;
 
-            if (k == 0)
+            if (k == 0 || (by != who && bid[i].most[who] > 0))
                 continue;
             rate = rate_at(b, by, &bid[i].guess->odds[bid[i].odds[by]], k);
             if (rate > best) {

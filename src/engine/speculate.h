@@ -16,9 +16,6 @@
 
 #define SL_MAX_DRAFT 15 /* tokens proposed at once: a block of 16 */
 
-/* Who drafts. */
-enum sl_by { SL_BY_NONE, SL_BY_NGRAM, SL_BY_MTP, SL_BY_FLASH, SL_N_BY };
-
 /* What is counted apart: a long match is right more often than a short one. */
 enum sl_odds_of {
     SL_ODDS_SHORT,

@@ -52,6 +52,10 @@ def a_ladder_says_how_many():
               <= depth * d["rounds"], (ladder, d))
         check((d["proposed"] > 0) == (depth > 0), d)
         check(d["plain_tokens_per_s"] > 0 and d["break_even"] > 0, d)
+    # Where the named drafter's context ends the head goes on, as deep.
+    d, got, _ = drafts("--spec-ladder", "1:5:dflash", "--dflash-max-context",
+                       "40", "--dflash-hysteresis", "5")
+    check(got == ids and d["proposed"] >= 4 * (d["rounds"] - 6), d)
 
 
 @test
@@ -81,6 +85,7 @@ def drafting_that_cannot_be():
             (("--spec-ladder", "2:8,1:8"), "must rise"),
             (("--spec-ladder", "8"), "users:rows"),
             (("--spec-ladder", "1:99"), "16"),
+            (("--spec-ladder", "1:4:mtp", "--drafter", "ngram"), "leaves out"),
             (("--spec-ladder", "1:2", "--speculate", "off"), "nobody drafts"),
             (("--accept", "relaxed", "--speculate", "off"), "--accept"),
             (("--mtp-prime", "5", "--drafter", "ngram"), "--mtp-prime"),

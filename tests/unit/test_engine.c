@@ -1141,7 +1141,9 @@ static void test_drafting_that_cannot_be(void **state)
     o.spec_ladder = "1:7";
     o.drafter = SL_DRAFTER_DFLASH;
     o.draft_model = "tests/golden/models/flash-v1";
-    expect_no_engine(&o, "propose at most");
+    expect_no_engine(&o, "proposes at most");
+    o.spec_ladder = "1:6:mtp";
+    expect_no_engine(&o, "leaves out");
 }
 
 /* Of each option that says how to draft: with nobody who does it is refused, and
@@ -1476,6 +1478,7 @@ static void drafters_have_fingerprints(void **state)
         MATTERS(draft_weights, SL_DRAFT_WEIGHTS_Q8);
         MATTERS(draft_depth, 5);
         MATTERS(spec_ladder, "1:3");
+        MATTERS(spec_ladder, "1:3:mtp");
         MATTERS(spec_disable_ratio, 0.5f);
         MATTERS(dflash_max_context, 5000);
         MATTERS(dflash_hysteresis, 10);

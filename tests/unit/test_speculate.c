@@ -764,12 +764,106 @@ static void test_ladder_is_followed(void **state)
     }
 }
 
+/* A sequence that the head and the block drafter could draft for, or with a
+ * context that is too long only the head. */
+static struct sl_bid of_two(struct sl_guess *g, bool far)
+{
+    struct sl_bid bid = {.guess = g, .left = 1000};
+
+    bid.most[SL_BY_MTP] = bid.most[SL_BY_FLASH] = 7;
+    bid.most[SL_BY_FLASH] = far ? 0 : 7;
+    bid.odds[SL_BY_MTP] = SL_ODDS_MTP;
+    bid.odds[SL_BY_FLASH] = SL_ODDS_FLASH;
+    return bid;
+}
+
+/* Who is named drafts, however slow; where he cannot, another does. */
+static void test_ladder_names_drafters(void **state)
+{
+    static const double slow[] = {1, 1e6};
+    struct sim m = {.fixed = 1000, .row = 1, .pass = 1, .n_seq = 12};
+
+    (void)state;
+    for (size_t k = 0; k < SL_COUNTOF(slow); k++) {
+        sim_init(&m);
+        for (uint32_t n = 1; n <= 64; n *= 2)
+            sl_cost_learn(&m.s.pass[SL_BY_FLASH], n, 0, slow[k]);
+        assert_int_equal(
+            sl_ladder_parse(&m.s.ladder, "4:8:dflash,8:4:mtp", NULL), 0);
+        for (uint32_t n = 1; n <= 12; n++) {
+            struct sl_bid bid[12];
+
+            for (uint32_t i = 0; i < n; i++)
+                bid[i] = of_two(&m.guess[i], i == 1);
+            plan(&m, bid, n, 64);
+            for (uint32_t i = 0; i < n; i++) {
+                assert_int_equal(bid[i].depth, n <= 4 ? 7 : n <= 8 ? 3 : 0);
+                assert_int_equal(bid[i].by, n > 8             ? SL_BY_NONE
+                                            : n > 4 || i == 1 ? SL_BY_MTP
+                                                              : SL_BY_FLASH);
+            }
+        }
+    }
+}
+
+/* By users and context; who drafts already may go on for a while. */
+static void test_prior(void **state)
+{
+    static const struct {
+        uint32_t users;
+        uint64_t context;
+        bool uses;
+        enum sl_by by;
+    } want[] = {{1, 0, false, SL_BY_FLASH},    {4, 11264, false, SL_BY_FLASH},
+                {4, 11265, false, SL_BY_MTP},  {4, 11265, true, SL_BY_FLASH},
+                {1, 12288, true, SL_BY_FLASH}, {1, 12289, true, SL_BY_MTP},
+                {5, 0, true, SL_BY_MTP},       {8, 100000, false, SL_BY_MTP},
+                {9, 0, false, SL_BY_NONE},     {32, 0, true, SL_BY_NONE}};
+
+    (void)state;
+    for (size_t i = 0; i < SL_COUNTOF(want); i++)
+        assert_int_equal(
+            sl_ladder_prior(want[i].users, want[i].context, want[i].uses),
+            want[i].by);
+}
+
+/* With hopes and times that make two drafters alike the prior says who begins,
+ * until enough was seen of him. */
+static void test_prior_breaks_ties(void **state)
+{
+    (void)state;
+    for (uint32_t n = 1; n <= 8; n++)
+        for (uint32_t seen = 0; seen <= 16; seen += 16) {
+            struct sim m = {.fixed = 1000, .row = 1, .pass = 1, .n_seq = 8};
+            struct sl_bid bid[8];
+
+            sim_init(&m);
+            sl_cost_learn(&m.s.pass[SL_BY_FLASH], n, 0, 7);
+            sl_cost_learn(&m.s.pass[SL_BY_MTP], n, 0, 1);
+            m.s.odds[SL_ODDS_MTP] = m.s.odds[SL_ODDS_FLASH];
+            /* Better by less than what the prior is worth. */
+            m.s.odds[n > 4 ? SL_ODDS_FLASH : SL_ODDS_MTP].right[0] *= 1.01;
+            m.s.odds[SL_ODDS_MTP].n_seen[0] = 16;
+            m.s.odds[SL_ODDS_FLASH].n_seen[0] = 16;
+            m.s.odds[n > 4 ? SL_ODDS_MTP : SL_ODDS_FLASH].n_seen[0] =
+                seen ? 16 : 4;
+            for (uint32_t i = 0; i < n; i++) {
+                sl_guess_init(&m.guess[i], &m.s);
+                bid[i] = of_two(&m.guess[i], false);
+            }
+            plan(&m, bid, n, 64);
+            assert_int_equal(bid[0].by,
+                             (n > 4) == (seen == 0) ? SL_BY_MTP : SL_BY_FLASH);
+        }
+}
+
 static void test_ladder_refusals(void **state)
 {
     static const char *const bad[] = {
-        "",      "1",       "1:",    ":8",      "0:8",   "1:0",    "1:17",
-        "4:8,",  "4:8,4:2", "4:8,2:8", "a:b",   "1:8;2:8", "-1:8", "1:8 ,2:4",
-        "70000:2"};
+        "",     "1",        "1:",       ":8",       "0:8",
+        "1:0",  "1:17",     "4:8,",     "4:8,4:2",  "4:8,2:8",
+        "a:b",  "1:8;2:8",  "-1:8",     "1:8 ,2:4", "70000:2",
+        "1:8:", "1:8:none", "1:8:mtpx", "1:8:mtp:"};
     struct sl_ladder l = {.n = 0};
     struct sl_err err = {0};
 
@@ -949,6 +1043,9 @@ int main(void)
         cmocka_unit_test(test_tries_have_room),
         cmocka_unit_test(test_counts_do_not_wrap),
         cmocka_unit_test(test_ladder_is_followed),
+        cmocka_unit_test(test_ladder_names_drafters),
+        cmocka_unit_test(test_prior),
+        cmocka_unit_test(test_prior_breaks_ties),
         cmocka_unit_test(test_ladder_refusals),
         cmocka_unit_test(test_guard_by_ratio),
         cmocka_unit_test(test_blocks_are_cut),
