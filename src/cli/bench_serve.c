@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/machine.h"
 #include "base/mem.h"
+#include "base/plain.h"
 #include "base/process.h"
 #include "base/term.h"
 #include "cli/verb.h"
@@ -143,6 +144,7 @@ static json_t *as_json(const struct sl_load_result *r,
                        const struct sl_load_opts *o)
 {
     double d = r->duration_s;
+    char why[4 * sizeof(r->why)];
     json_t *j = json_pack(
         "{s:s, s:i, s:f, s:i, s:f, s:i, s:i, s:I, s:I, s:f, s:f, s:f, s:i, "
         "s:f}",
@@ -166,12 +168,17 @@ static json_t *as_json(const struct sl_load_result *r,
         put(j, "p90", key, sl_load_percentile(s, 90));
         put(j, "p99", key, sl_load_percentile(s, 99));
     }
+    if (r->n_failed) {
+        sl_plain(why, sizeof(why), r->why);
+        json_object_set_new(j, "first_failure", json_string(why));
+    }
     return j;
 }
 
 static int as_text(const struct sl_load_result *r, struct sl_err *err)
 {
     double d = r->duration_s;
+    char why[4 * sizeof(r->why)];
     struct sl_buf b;
 
     sl_buf_init(&b, 1 << 16);
@@ -200,8 +207,10 @@ static int as_text(const struct sl_load_result *r, struct sl_err *err)
                    sl_load_percentile(s, 99) * 1e3);
     }
     sl_buf_fmt(&b, "Tokens per second and user:    %10.2f\n", per_user(r));
-    if (r->n_failed)
-        sl_buf_fmt(&b, "First failure: %s\n", r->why);
+    if (r->n_failed) {
+        sl_plain(why, sizeof(why), r->why);
+        sl_buf_fmt(&b, "First failure: %s\n", why);
+    }
     return sl_cli_print(&b, "the report", err);
 }
 

@@ -45,7 +45,7 @@ static int take_schema(struct sl_form *f, const json_t *v, const char *field,
         return -1;
     if (json_is_string(v))
         f->value = json_loadb(json_string_value(v), json_string_length(v),
-                              JSON_DECODE_ANY, NULL);
+                              JSON_ALLOW_NUL | JSON_DECODE_ANY, NULL);
     else
         f->value = json_incref((json_t *)(uintptr_t)v);
     if (!json_is_object(f->value) && !json_is_boolean(f->value))

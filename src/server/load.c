@@ -16,6 +16,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "server/events.h"
 #include "server/json_out.h"
 
 #define MAX_BODY ((size_t)256 << 20)
@@ -152,16 +153,12 @@ static void why(struct load *l, const char *s, size_t n)
                  (int)sl_min(n, MAX_WHY), s);
 }
 
-/* One event: "data: {...}". */
-static void on_event(struct one *x, const char *s, size_t n)
+static void on_event(void *ctx, const json_t *j, const char *s, size_t n)
 {
-    json_t *j, *usage;
+    struct one *x = ctx;
+    const json_t *usage = json_object_get(j, "usage");
     uint64_t now = sl_clock_ns();
 
-    if (n < 6 || memcmp(s, "data: ", 6) ||
-        (n >= 12 && !memcmp(s + 6, "[DONE]", 6)))
-        return;
-    j = json_loadb(s + 6, n - 6, 0, NULL);
     if (!j || json_object_get(j, "error")) {
         x->broken = true;
         why(x->l, s, n);
@@ -173,34 +170,12 @@ static void on_event(struct one *x, const char *s, size_t n)
             x->broken = true;
         x->last = now;
     }
-    usage = json_object_get(j, "usage");
     if (json_is_object(usage)) {
         x->n_in = (uint64_t)json_integer_value(
             json_object_get(usage, "prompt_tokens"));
         x->n_out = (uint64_t)json_integer_value(
             json_object_get(usage, "completion_tokens"));
     }
-    json_decref(j);
-}
-
-/* Events end with an empty line. */
-static void take_events(struct one *x)
-{
-    struct sl_buf *b = &x->body;
-    size_t at = 0;
-    const char *end;
-
-    while (b->len > at &&
-           (end = memmem(b->p + at, b->len - at, "\n\n", 2)) != NULL) {
-        while (b->p[at] == '\n' && b->p + at < end)
-            at++;
-        on_event(x, b->p + at, (size_t)(end - b->p) - at);
-        at = (size_t)(end - b->p) + 2;
-    }
-    if (at == 0)
-        return;
-    memmove(b->p, b->p + at, b->len - at + 1);
-    b->len -= at;
 }
 
 static int on_body(http_parser *p, const char *s, size_t n)
@@ -209,7 +184,7 @@ static int on_body(http_parser *p, const char *s, size_t n)
 
     sl_buf_add(&x->body, s, n);
     if (p->status_code == 200)
-        take_events(x);
+        sl_events_take(&x->body, on_event, x);
     return x->body.failed ? 1 : 0;
 }
 

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "server/events.h"
 
 #define MAX_REPLY ((size_t)64 << 20) /* bytes that are not yet an event */
 #define MAX_TURNS 100000u
@@ -239,15 +240,11 @@ static uint32_t count(const json_t *usage, const char *key)
     return (uint32_t)json_integer_value(json_object_get(usage, key));
 }
 
-static void on_event(struct replay *r, const char *s, size_t n)
+static void on_event(void *ctx, const json_t *j, const char *s, size_t n)
 {
+    struct replay *r = ctx;
     const json_t *usage, *ids;
-    json_t *j;
 
-    if (n < 6 || memcmp(s, "data: ", 6) ||
-        (n >= 12 && !memcmp(s + 6, "[DONE]", 6)))
-        return;
-    j = json_loadb(s + 6, n - 6, 0, NULL);
     if (!j || json_object_get(j, "error"))
         why(r, s, n);
     ids = json_object_get(j, "prompt_token_ids");
@@ -266,7 +263,6 @@ static void on_event(struct replay *r, const char *s, size_t n)
         r->turn->n_cached = count(
             json_object_get(usage, "prompt_tokens_details"), "cached_tokens");
     }
-    json_decref(j);
 }
 
 /* Of curl: some bytes of the body. */
@@ -274,8 +270,6 @@ static size_t on_bytes(char *p, size_t size, size_t n, void *arg)
 {
     struct replay *r = arg;
     struct sl_buf *b = &r->raw;
-    size_t at = 0;
-    const char *end;
     long status = 0;
 
     (void)size; /* 1 */
@@ -283,14 +277,7 @@ static size_t on_bytes(char *p, size_t size, size_t n, void *arg)
     (void)curl_easy_getinfo(r->curl, CURLINFO_RESPONSE_CODE, &status);
     if (b->failed || status != 200)
         return b->failed ? 0 : n;
-    while ((end = memmem(b->p + at, b->len - at, "\n\n", 2)) != NULL) {
-        while (b->p + at < end && b->p[at] == '\n')
-            at++;
-        on_event(r, b->p + at, (size_t)(end - b->p) - at);
-        at = (size_t)(end - b->p) + 2;
-    }
-    memmove(b->p, b->p + at, b->len - at + 1);
-    b->len -= at;
+    sl_events_take(b, on_event, r);
     return r->failed ? 0 : n;
 }
 
