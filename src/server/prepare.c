@@ -68,7 +68,7 @@ static int encode(struct sl_task *t, struct sl_ids_of *out, const char *text,
     int rc;
 
     if (atomic_load_explicit(&t->cancel, memory_order_relaxed))
-        return sl_refuse(&t->refusal, 400, NULL, NULL, "cancelled");
+        return -1; /* and no refusal: nobody hears it */
     if (!t->q.truncate_prompt_tokens.has &&
         sl_check_text(t->s, len, t->q.max_tokens.v, param, &t->refusal))
         return -1;
@@ -566,7 +566,7 @@ static int make_choices(struct sl_task *t)
     }
     for (uint32_t i = 0; i < t->n_choice && !only_echo(t); i++) {
         if (atomic_load_explicit(&t->cancel, memory_order_relaxed))
-            return sl_refuse(&t->refusal, 400, NULL, NULL, "cancelled");
+            return -1; /* and no refusal: nobody hears it */
         if (submit(t, &t->choice[i], seed))
             return -1;
         if (i == 0)

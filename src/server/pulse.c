@@ -34,12 +34,20 @@ static void tell(struct sl_buf *b, const struct sl_pulse *p,
                        : 1);
 }
 
+static void tell_death(struct sl_buf *b, const struct sl_pulse *p,
+                       const struct sl_engine_stats *e)
+{
+    sl_buf_fmt(b, "engine=dead running=%u note=\"no step for %.0f s\"",
+               e->n_run, p->still_s);
+}
+
 void sl_pulse_look(struct sl_pulse *p, const struct sl_engine_stats *e,
                    const struct sl_pulse_counts *c, uint64_t now_ns,
                    struct sl_buf *line)
 {
     uint64_t n = e->n_step - p->last.n_step;
     double s = sl_clock_s(p->last_ns, now_ns), most;
+    bool was_dead = p->is_dead;
 
     if (n > 0)
         p->longest_s =
@@ -50,7 +58,9 @@ void sl_pulse_look(struct sl_pulse *p, const struct sl_engine_stats *e,
         p->still_s += s < SL_PULSE_GAP_S ? s : SL_PULSE_GAP_S;
     most = larger(SL_PULSE_DEAD_S, SL_PULSE_STEPS * p->longest_s);
     p->is_dead = p->still_s > most;
-    if (n > 0 && p->begun && s > 0)
+    if (p->is_dead && !was_dead)
+        tell_death(line, p, e);
+    else if (n > 0 && p->begun && s > 0)
         tell(line, p, e, c, s);
     p->last = *e;
     p->last_ns = now_ns;

@@ -41,7 +41,7 @@ struct sl_pulse_counts {
 };
 
 /* Look. With steps since the last one `line` gets how it goes, as an event for
- * the log; else it stays as it is. */
+ * the log; when it is found dead that, once; else it stays as it is. */
 void sl_pulse_look(struct sl_pulse *p, const struct sl_engine_stats *e,
                    const struct sl_pulse_counts *c, uint64_t now_ns,
                    struct sl_buf *line);

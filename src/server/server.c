@@ -519,7 +519,6 @@ static void on_pulse(evutil_socket_t fd, short what, void *arg)
     struct sl_pulse_counts c = {.n_out = s->n_out,
                                 .n_prompt = s->metrics.prompt_tokens,
                                 .n_cached = s->metrics.cached_tokens};
-    bool was_dead = s->pulse.is_dead;
     struct sl_engine_stats e;
 
     (void)fd;
@@ -532,10 +531,8 @@ static void on_pulse(evutil_socket_t fd, short what, void *arg)
     sl_buf_reset(&s->scratch);
     sl_pulse_look(&s->pulse, &e, &c, sl_clock_ns(), &s->scratch);
     if (s->scratch.len && !s->scratch.failed)
-        sl_log(SL_LOG_INFO, "%.*s", (int)s->scratch.len, s->scratch.p);
-    if (s->pulse.is_dead && !was_dead)
-        sl_log(SL_LOG_ERROR, "engine=dead running=%u note=no step for %d s",
-               e.n_run, SL_PULSE_DEAD_S);
+        sl_log(s->pulse.is_dead ? SL_LOG_ERROR : SL_LOG_INFO, "%.*s",
+               (int)s->scratch.len, s->scratch.p);
 }
 
 /* While draining: is everything told? */

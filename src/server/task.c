@@ -225,9 +225,6 @@ static void on_gone(struct sl_exchange *x)
     atomic_store_explicit(&t->cancel, true, memory_order_relaxed);
     if (t->is_live)
         account(t, SL_R_ABORT);
-    else
-        t->s->metrics.reason[SL_R_ABORT]++; /* how many there would be is not
-                                               known yet */
     t->x = NULL;
     if (t->is_live)
         dispose(t); /* else a worker has it; prepared() sees that x is gone */
@@ -295,6 +292,27 @@ static void fail_gen(struct sl_choice *c, int rc, const struct sl_err *err)
              "the generation failed inside of the server");
 }
 
+/* A piece of c, or its failure. False when the task is over. */
+static bool take_piece(struct sl_choice *c, int rc, const struct sl_piece *p,
+                       const struct sl_err *err)
+{
+    struct sl_task *t = c->t;
+
+    if (rc < 0 || p->finish == SL_FINISH_ERROR ||
+        p->finish == SL_FINISH_CANCEL) {
+        fail_gen(c, rc, err);
+        return false;
+    }
+    note_time(c, p);
+    sl_answer_piece(c, p);
+    if (c->finish && p->finish == SL_FINISH_NONE)
+        sl_gen_cancel(c->gen); /* nobody wants the rest */
+    if (!t->failed)
+        return true;
+    fail(t, 503, NULL, "no memory is left for the answer");
+    return false;
+}
+
 /* All that c has now. False when the task is over and must not be touched. */
 static bool poll_choice(struct sl_choice *c)
 {
@@ -305,25 +323,14 @@ static bool poll_choice(struct sl_choice *c)
 
     while (!c->ended && !(t->q.stream.v && sl_http_is_full(t->x))) {
         rc = sl_gen_poll(c->gen, &p, &err);
-        if (rc == SL_EBUSY)
+        if (rc == SL_EBUSY || rc == 0)
             return true;
-        if (rc < 0 || p.finish == SL_FINISH_ERROR ||
-            p.finish == SL_FINISH_CANCEL) {
-            fail_gen(c, rc, &err);
+        /* Behind its end there may be more, which nobody wants: the engine is
+         * waited for, so that its place is free when the answer ends. */
+        if (!c->finish && !take_piece(c, rc, &p, &err))
             return false;
-        }
-        if (rc == 0)
-            return true;
-        note_time(c, &p);
-        sl_answer_piece(c, &p);
-        c->ended = c->finish != NULL;
+        c->ended = rc < 0 || p.finish != SL_FINISH_NONE;
         t->n_ended += c->ended;
-        if (c->ended && p.finish == SL_FINISH_NONE)
-            sl_gen_cancel(c->gen); /* nobody wants the rest */
-        if (t->failed) {
-            fail(t, 503, NULL, "no memory is left for the answer");
-            return false;
-        }
     }
     return true;
 }
@@ -363,13 +370,18 @@ void sl_task_poll_all(struct sl_server *s)
     }
 }
 
+/* Of one that only echoes its prompt nothing has to begin. */
 static bool has_begun(const struct sl_task *t)
 {
-    struct sl_gen_stats st = {0};
+    struct sl_gen_stats st = {.is_admitted = true};
 
-    for (uint32_t i = 0; i < t->n_choice && !st.is_admitted; i++)
-        sl_gen_stats(t->choice[i].gen, &st);
-    return st.is_admitted;
+    for (uint32_t i = 0; i < t->n_choice; i++) {
+        if (t->choice[i].gen)
+            sl_gen_stats(t->choice[i].gen, &st);
+        if (st.is_admitted)
+            return true;
+    }
+    return false;
 }
 
 bool sl_task_has_work(const struct sl_server *s)
@@ -411,17 +423,20 @@ static void on_late(evutil_socket_t fd, short what, void *arg)
          "it more, or ask for less");
 }
 
-/* It has waited for as long as anything may. */
+static void fail_wait(struct sl_task *t)
+{
+    fail(t, 503, "overloaded",
+         "the request waited for its turn for as long as the server lets it "
+         "(--queue-timeout); try again in a moment");
+}
+
+/* It has waited for as long as anything may, from when it was whole. */
 static void on_wait(evutil_socket_t fd, short what, void *arg)
 {
-    struct sl_task *t = arg;
-
     (void)fd;
     (void)what;
-    if (!has_begun(t))
-        fail(t, 503, "overloaded",
-             "the request waited for its turn for as long as the server lets "
-             "it (--queue-timeout); try again in a moment");
+    if (!has_begun(arg))
+        fail_wait(arg);
 }
 
 /* Seconds from when the request was whole: the least of what the server and the
@@ -453,16 +468,22 @@ static bool set_timer(struct event **out, struct sl_task *t,
 /* False when the task was too late, or has no memory, and is gone. */
 static bool set_deadlines(struct sl_task *t)
 {
-    double s = limit_s(t->s, &t->q);
-    double wait_s = t->s->opts.queue_s;
+    double spent_s = sl_clock_s(t->x->begun_ns, sl_clock_ns());
+    double s = limit_s(t->s, &t->q), wait_s = t->s->opts.queue_s;
 
-    if (wait_s > 0 && !set_timer(&t->wait, t, on_wait, wait_s)) {
-        fail(t, 503, NULL, "no memory is left for a deadline");
-        return false;
+    if (wait_s > 0 && !has_begun(t)) {
+        if (wait_s <= spent_s) {
+            fail_wait(t);
+            return false;
+        }
+        if (!set_timer(&t->wait, t, on_wait, wait_s - spent_s)) {
+            fail(t, 503, NULL, "no memory is left for a deadline");
+            return false;
+        }
     }
     if (s <= 0)
         return true;
-    s -= sl_clock_s(t->x->begun_ns, sl_clock_ns());
+    s -= spent_s;
     if (s <= 0) {
         on_late(-1, 0, t);
         return false;
@@ -516,6 +537,9 @@ static void prepared(struct sl_job *j)
     struct sl_server *s = t->s;
 
     if (!t->x) {
+        /* One that is refused ends no answer; how many there would have been
+         * may not be known. */
+        s->metrics.reason[SL_R_ABORT] += !t->refusal.status;
         dispose(t);
         return;
     }

@@ -76,10 +76,10 @@ struct sl_choice {
     struct sl_gen *gen;
     uint32_t index, prompt;
     atomic_bool ready; /* set by the engine's thread */
-    bool ended, began, spoke; /* began: something came; spoke: the role, or a
-                                 first text, was sent */
+    bool ended; /* the engine runs it no more */
+    bool began, spoke; /* something came; the role, or a first text, was sent */
     bool cut; /* the only call that was asked for is complete */
-    const char *finish; /* reason, when ended */
+    const char *finish; /* the reason, when all of it came */
     struct sl_buf stop_reason; /* JSON, "null" */
     struct sl_buf text, reasoning, calls; /* of a whole reply; of a stream the
                                              text that is not yet sent */

@@ -482,6 +482,22 @@ def client_leaves():
     # read, one.
     wait_for(lambda: S.metric(abort) > before + 4, "abort")
     check(S.post(P, text())["choices"], "others go on")
+    # One that would have been refused has no answer that could be aborted;
+    # that is known when the client leaves while it is read, not before.
+    for _ in range(5):
+        before = S.metric(abort)
+        body = json.dumps(text(n=-1)) + " " * 30_000_000
+        s = S.connect()
+        s.sendall((f"POST {P} HTTP/1.1\r\nAuthorization: Bearer secret\r\n"
+                   f"Content-Length: {len(body)}\r\n\r\n{body}").encode())
+        wait_for(lambda: S.ask("GET", "/load", headers={})[1] ==
+                 b'{"server_load":1}', "it is read")
+        s.close()
+        wait_for(lambda: S.ask("GET", "/load", headers={})[1] ==
+                 b'{"server_load":0}', "places are not given back")
+        if S.metric(abort) == before:
+            break
+    check(S.metric(abort) == before, "a refusal is no abort")
 
 
 @test
@@ -593,6 +609,8 @@ def one_call_at_most():
                       temperature=0, max_tokens=200)
             full = d.post(C, kw)
             one = d.post(C, {**kw, "parallel_tool_calls": False})
+            # Whoever has the answer finds nothing of it in the engine.
+            check(d.metric("vllm:num_requests_running{") == 0, one)
             a, b = (r["choices"][0]["message"].get("tool_calls", [])
                     for r in (full, one))
             calls = max(calls, len(a))
@@ -767,6 +785,28 @@ def z_tokens_that_wait():
               json.loads(data)["error"]["code"] == "overloaded", data)
         first.close()
         wait_for(lambda: s.ask("POST", P, text())[0].status == 200, "gone")
+    finally:
+        s.stop(signal.SIGKILL)
+
+
+@test
+def z_waiting_counts_from_the_whole_request():
+    """And so it does while the request is read: one that had no turn until then
+    is refused before its stream begins."""
+    s = Server("--max-num-seqs", "1", "--queue-timeout", "0.1")
+    try:
+        for _ in range(5):  # until one is there that takes all the time
+            c = s.connect()
+            body = json.dumps(text(max_tokens=400, ignore_eos=True, n=100,
+                                   stream=True))
+            c.sendall((f"POST {P} HTTP/1.0\r\nContent-Length: {len(body)}\r\n"
+                       f"\r\n{body}").encode())
+            if b" 200 " in c.recv(100):
+                break
+        body = json.dumps(text(stream=True, metadata=[0] * 2_000_000))
+        r, data = s.ask("POST", P, body)
+        check(r.status == 503 and b"--queue-timeout" in data, data[:200])
+        c.close()
     finally:
         s.stop(signal.SIGKILL)
 

@@ -53,6 +53,10 @@ static void dies(void **state)
     assert_int_equal(line.len, 0);
     look(2);
     assert_true(p.is_dead);
+    assert_string_equal(line.p,
+                        "engine=dead running=0 note=\"no step for 301 s\"");
+    look(1); /* told once */
+    assert_int_equal(line.len, 0);
     /* And it may have been asleep. */
     e.n_step++;
     look(1);
@@ -65,6 +69,8 @@ static void dies(void **state)
     assert_false(p.is_dead);
     look(2);
     assert_true(p.is_dead);
+    assert_string_equal(line.p,
+                        "engine=dead running=0 note=\"no step for 1201 s\"");
     /* All of the process was stopped for an hour. */
     e.n_step++;
     look(1);
