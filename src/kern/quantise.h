@@ -1,8 +1,9 @@
 /* kern/quantise.h - numbers -> blocks -> groups, and back
  *
- * Each block by itself, with the scales that lose least in sum of squares. Pure functions of plain pointers;
- * the same input gives the same bytes everywhere. For loading, converting and
- * tests; not part of the token path.
+ * Each block by itself, with the scales that lose least in a sum of squares, in
+ * which the K types of four and five bits count large elements for more. Pure
+ * functions of plain pointers; the same input gives the same bytes everywhere.
+ * For loading, converting and tests; not part of the token path.
  *
  * Types are the quantised ones (sl_quant_is). Sources and destinations need no
  * alignment. Values must be finite: others give some legal block.
@@ -12,6 +13,10 @@
 
 #include "base/base.h"
 #include "base/dtype.h"
+
+/* Raised by a commit that changes which blocks numbers become, so that weights
+ * which were quantised before and kept are not taken for these. */
+#define SL_QUANTISER 1
 
 /* Is it made of quantised blocks: a type of kern/quant.h? */
 bool sl_quant_is(enum sl_dtype t);

@@ -19,6 +19,7 @@
 #include "base/out.h"
 #include "base/tree.h"
 #include "kern/kern.h"
+#include "kern/quantise.h"
 #include "model/dtypes.h"
 #include "model/plan.h"
 
@@ -280,6 +281,8 @@ static bool stamp(uint8_t out[SL_SHA256], const struct sl_source *src,
     sl_sha256_u64(&sha, SL_PACKED_VERSION);
     sl_sha256_u64(&sha, SL_PACKED_LAYOUT);
     sl_sha256_u64(&sha, (uint64_t)plan);
+    if (plan != SL_PLAN_AUTO)
+        sl_sha256_u64(&sha, SL_QUANTISER);
     if (!src || src->form == SL_SOURCE_FOLDER)
         ok = add_folder(&sha, src ? src->path : dir);
     for (size_t i = 0; ok && src && src->ckpt && i < sl_ckpt_n_file(src->ckpt);
