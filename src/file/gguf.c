@@ -41,6 +41,45 @@ static const struct type {
 #undef X
 };
 
+/* Of other programs, of which only the name is known here: those of
+ * ik_llama.cpp from 97 on, and some that were given up or are newer. */
+static const struct {
+    uint32_t id;
+    const char *name;
+} foreign[] = {{31, "Q4_0_4_4"},   {32, "Q4_0_4_8"},
+               {33, "Q4_0_8_8"},   {36, "I2_S or IQ4_NL_4_4"},
+               {37, "IQ4_NL_4_8"}, {38, "IQ4_NL_8_8"},
+               {41, "Q1_0"},       {42, "Q2_0"},
+               {97, "Q8_0_X4"},    {98, "Q8_1_X4"},
+               {99, "Q8_2_X4"},    {133, "Q6_0"},
+               {134, "IQ1_BN"},    {135, "IQ2_BN"},
+               {136, "Q8_K64"},    {137, "IQ2_K"},
+               {138, "IQ3_K"},     {139, "IQ4_K"},
+               {140, "IQ5_K"},     {141, "IQ6_K"},
+               {144, "IQ4_KS"},    {145, "IQ2_KS"},
+               {146, "IQ4_KSS"},   {147, "Q8_K16"},
+               {148, "Q8_K32"},    {149, "Q8_KR8"},
+               {150, "Q8_K128"},   {151, "Q8_KV"},
+               {152, "IQ5_KS"},    {153, "IQ2_KT"},
+               {154, "IQ3_KT"},    {155, "IQ4_KT"},
+               {156, "IQ3_KS"},    {157, "IQ2_KL"},
+               {158, "IQ1_KT"},    {202, "Q4_0_R8"},
+               {206, "Q5_0_R4"},   {208, "Q8_0_R8"},
+               {210, "Q2_K_R4"},   {211, "Q3_K_R4"},
+               {212, "Q4_K_R4"},   {213, "Q5_K_R4"},
+               {214, "Q6_K_R4"},   {216, "IQ2_XXS_R4"},
+               {217, "IQ2_XS_R4"}, {218, "IQ3_XXS_R4"},
+               {219, "IQ1_S_R4"},  {220, "IQ4_NL_R4"},
+               {221, "IQ3_S_R4"},  {222, "IQ2_S_R4"},
+               {223, "IQ4_XS_R8"}, {229, "IQ1_M_R4"},
+               {230, "BF16_R16"},  {233, "Q6_0_R4"},
+               {335, "IQ2_BN_R4"}, {337, "IQ2_K_R4"},
+               {338, "IQ3_K_R4"},  {339, "IQ4_K_R4"},
+               {340, "IQ5_K_R4"},  {344, "IQ4_KS_R4"},
+               {352, "IQ5_KS_R4"}, {353, "MXFP4_R8"},
+               {397, "Q8_K_R16"},  {398, "Q8_KV_R8"},
+               {399, "Q8_K_R8"}};
+
 static const struct {
     const char *name;
     size_t bytes; /* 0: not of a fixed size */
@@ -337,6 +376,21 @@ static int read_dims(struct reader *r, struct sl_gguf_ten *t)
     return 0;
 }
 
+static int unknown_type(struct reader *r, const char *tensor, uint32_t id)
+{
+    for (size_t i = 0; i < SL_COUNTOF(foreign); i++)
+        if (foreign[i].id == id)
+            return sl_fail(
+                r->err, SL_EUNSUP,
+                "the tensor '%.200s' has the type %s (%u), which "
+                "has no kernel here; use a file with " SL_GGUF_USABLE,
+                tensor, foreign[i].name, id);
+    return sl_fail(r->err, SL_EUNSUP,
+                   "the tensor '%.200s' has the type %u, which is not known "
+                   "here; use a file with " SL_GGUF_USABLE,
+                   tensor, id);
+}
+
 static int read_type(struct reader *r, struct sl_gguf_ten *t)
 {
     const struct type *type;
@@ -347,10 +401,7 @@ static int read_type(struct reader *r, struct sl_gguf_ten *t)
         return cut_short(r);
     type = find_type(id);
     if (!type)
-        return sl_fail(r->err, SL_EUNSUP,
-                       "the tensor '%.200s' has the type %u, which is not "
-                       "known here; use a file with " SL_GGUF_USABLE,
-                       t->name, id);
+        return unknown_type(r, t->name, id);
     t->type = (enum sl_gguf_type)id;
     if (cols % type->block)
         return sl_fail(r->err, SL_EFORMAT,

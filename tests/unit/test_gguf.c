@@ -131,6 +131,39 @@ static void types_both_ways(void **state)
     assert_int_equal(n, 16);
 }
 
+/* Types of other programs are refused by their names, with those that would do;
+ * what nobody has, by its number. */
+static void refuses_by_name(void **state)
+{
+    static const struct {
+        uint32_t id;
+        const char *word;
+    } list[] = {
+        {139, "the type IQ4_K (139)"},   {140, "the type IQ5_K (140)"},
+        {144, "the type IQ4_KS (144)"},  {152, "the type IQ5_KS (152)"},
+        {202, "the type Q4_0_R8 (202)"}, {212, "the type Q4_K_R4 (212)"},
+        {399, "the type Q8_K_R8 (399)"}, {31, "the type Q4_0_4_4 (31)"},
+        {36, "I2_S or IQ4_NL_4_4 (36)"}, {9999, "the type 9999, which"}};
+    struct sl_buf b;
+    char *at;
+
+    (void)state;
+    make(&b);
+    at = memmem(b.p, b.len, "\3\0\0\0\0\0\0\0one", 11);
+    assert_non_null(at);
+    at += 11 + 4 + 2 * 8; /* the number of dimensions, and these */
+    for (size_t i = 0; i < SL_COUNTOF(list); i++) {
+        struct sl_err err = {0};
+        struct sl_gguf *g = NULL;
+
+        memcpy(at, &list[i].id, 4);
+        assert_int_equal(sl_gguf_parse(&g, b.p, b.len, "x", &err), SL_EUNSUP);
+        if (!strstr(err.msg, list[i].word) || !strstr(err.msg, SL_GGUF_USABLE))
+            fail_msg("%u: %s", list[i].id, err.msg);
+    }
+    sl_buf_deinit(&b);
+}
+
 /* A pair goes through as it is, and is known to be there. */
 static void copies_pairs(void **state)
 {
@@ -467,6 +500,7 @@ int main(void)
         cmocka_unit_test(reads_what_was_written),
         cmocka_unit_test(reads_version_2),
         cmocka_unit_test(types_both_ways),
+        cmocka_unit_test(refuses_by_name),
         cmocka_unit_test(copies_pairs),
         cmocka_unit_test(getters_refuse),
         cmocka_unit_test(damage_is_named),
