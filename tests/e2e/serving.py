@@ -27,7 +27,7 @@ LIMIT_S = 240  # of anything that should not hang; sanitizers are slow
 
 
 class Server:
-    def __init__(self, *argv, env=None, model=None, files=None):
+    def __init__(self, *argv, env=None, model=None, files=None, context=512):
         """`model`: what to serve instead of the random one. `files`: that it
         may open, unless it asks for more."""
         self.dir = tempfile.TemporaryDirectory()
@@ -36,11 +36,12 @@ class Server:
         # Random weights, with as many rows as the tokenizer has ids.
         conf = json.loads((GOLD / "models/dense-r2/config.json").read_text())
         conf["vocab_size"] = 960
+        conf["max_position_embeddings"] = max(context, 4096)
         (d / "config.json").write_text(json.dumps(conf))
         (d / "tokenizer.json").symlink_to(GOLD / "tokenizer/tokenizer.json")
         (d / "chat_template.jinja").write_text(TEMPLATE)
         what = [model] if model else [str(d), "--load-format", "dummy",
-                                      "--max-model-len", "512"]
+                                      "--max-model-len", str(context)]
         self.p = subprocess.Popen(
             [SLUICE, "serve", *what, "--port", "0", "--threads", "2",
              "--no-pin", *argv],

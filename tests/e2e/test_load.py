@@ -125,6 +125,9 @@ def bits_under_load():
 
 
 LONG = {"prompt": [3] * 400, "max_tokens": 100, "ignore_eos": True}
+# Ten seconds on a fast machine, and no test reads it to its end.
+CONTEXT = 65536
+ENDLESS = {"prompt": [3], "max_tokens": 60000, "ignore_eos": True}
 
 
 @test
@@ -238,33 +241,36 @@ def out_of_pages():
 def deadlines():
     """Waiting or running, streamed or not: over is over, and the place is
     free."""
-    # A hundred answers, longer than a second on any machine.
-    LONGER = {**LONG, "max_tokens": 110, "n": 100}
-    held = [send({**LONG, "seed": i}) for i in range(2 * AT_ONCE)]
-    for late in ({"timeout": 0.1}, {"timeout": 100, "deadline_ms": 50},
-                 {"timeout": 0.00001}):
-        S.refused(P, {**LONGER, **late}, 504, code="deadline_exceeded",
-                  words=("timeout",))
-    r, data = S.ask("POST", P, {**LONGER, "stream": True, "timeout": 0.2})
-    check(r.status in (200, 504) and b'"code":"deadline_exceeded"' in data and
-          data.endswith(b"data: [DONE]\n\n" if r.status == 200 else b"}"),
-          data)
-    for s in held:
-        s.close()
-    wait_for(idle, "places are not given back")
-    got = S.post(P, {"prompt": [1], "max_tokens": 1, "timeout": LIMIT_S})
-    check(got["usage"]["completion_tokens"] == 1, got)
+    s = Server(context=CONTEXT)
+    try:
+        held = []
+        for n in (0, 2 * AT_ONCE):  # of others before it
+            held += [send({**ENDLESS, "seed": i}, to=s) for i in range(n)]
+            for late in ({"timeout": 0.1}, {"timeout": 100, "deadline_ms": 50},
+                         {"timeout": 0.00001}):
+                s.refused(P, {**ENDLESS, **late}, 504, code="deadline_exceeded",
+                          words=("timeout",))
+            r, data = s.ask("POST", P, {**ENDLESS, "stream": True,
+                                        "timeout": 0.2})
+            check(r.status in (200, 504) and
+                  b'"code":"deadline_exceeded"' in data and
+                  data.endswith(b"data: [DONE]\n\n" if r.status == 200 else
+                                b"}"), data)
+        for x in held:
+            x.close()
+        got = s.post(P, {"prompt": [1], "max_tokens": 1, "timeout": LIMIT_S})
+        check(got["usage"]["completion_tokens"] == 1, got)
+    finally:
+        s.stop(signal.SIGKILL)
 
 
 @test
 def deadline_of_the_server():
     """--request-timeout bounds requests that say nothing, or more."""
-    s = Server("--request-timeout", "1")
+    s = Server("--request-timeout", "1", context=CONTEXT)
     try:
-        # Longer than a second on any machine.
-        body = {"prompt": [1], "max_tokens": 500, "n": 100, "ignore_eos": True}
         for more in ({}, {"timeout": 1000}):
-            s.refused(P, {**body, **more}, 504, code="deadline_exceeded",
+            s.refused(P, {**ENDLESS, **more}, 504, code="deadline_exceeded",
                       words=("--request-timeout",))
     finally:
         s.stop(signal.SIGKILL)
@@ -291,10 +297,10 @@ def rest_of(s, data=b""):
 def sigterm_with_a_queue(drain_s):
     """Two run and four wait. Returns what the runners read to their end."""
     s = Server("--max-num-seqs", "2", "--drain-timeout", drain_s,
-               "--max-model-len", "4096")
+               context=CONTEXT)
     try:
-        # Long enough for the others to come meanwhile, on any machine.
-        body = {**LONG, "prompt": [3], "max_tokens": 4000}
+        # A second on a fast machine; the others come meanwhile.
+        body = {**ENDLESS, "max_tokens": 8000}
         runs = [send({**body, "stream": True}, to=s) for _ in range(2)]
         first = [begin(x) for x in runs]
         wait = [send({**body, "stream": k % 2 == 0}, to=s) for k in range(4)]
@@ -335,7 +341,7 @@ def later_is_not_last(server, one, other):
     for i in range(12):
         s = socket.create_connection(("127.0.0.1", server.port), LIMIT_S,
                                      source_address=(one[0], 0))
-        data = json.dumps({**LONG, "prompt": [i + 1], "max_tokens": 2000})
+        data = json.dumps({**ENDLESS, "prompt": [i + 1], "max_tokens": 4000})
         s.sendall((f"POST {P} HTTP/1.1\r\nAuthorization: Bearer {one[1]}\r\n"
                    f"Content-Length: {len(data)}\r\n\r\n{data}").encode())
         held.append(s)
@@ -359,8 +365,7 @@ def later_is_not_last(server, one, other):
 def clients_have_equal_shares():
     """Who they are: addresses, and keys where there are several of them."""
     for keys in (["a"], ["a,b"]):
-        s = Server("--max-num-seqs", "4", "--max-model-len", "4096",
-                   "--api-key", *keys)
+        s = Server("--max-num-seqs", "4", "--api-key", *keys, context=CONTEXT)
         try:
             if keys == ["a"]:
                 later_is_not_last(s, ("127.0.0.1", "a"), ("127.0.0.2", "a"))
