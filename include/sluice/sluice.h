@@ -295,8 +295,10 @@ struct sl_gen_opts {
                                begins behind "</think>", which comes */
 
     /* Called from the engine thread when a piece is ready or the generation
-     * has ended, at most once per piece; must not block and must not call into
-     * the library. NULL: use sl_gen_next. */
+     * has ended, at most once per piece; for generations that have the same
+     * `wake` and `wake_ctx` it may be called once for all, so poll each of
+     * them. It must not block and must not call into the library. NULL: use
+     * sl_gen_next. */
     void (*wake)(void *ctx);
     void *wake_ctx;
 };

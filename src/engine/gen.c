@@ -139,11 +139,28 @@ enum sl_finish sl_gen_put(struct sl_gen *g, const struct sl_draw *d,
     if (why == SL_FINISH_NONE)
         sl_cond_wake_all(&g->ready);
     sl_unlock(&g->mu);
-    if (why == SL_FINISH_NONE && g->wake)
-        g->wake(g->wake_ctx);
+    g->has_news = why == SL_FINISH_NONE;
     if (why != SL_FINISH_NONE && !stopped && g->e->tok)
         sl_detokenize_flush(&g->detok, &g->fresh);
     return why;
+}
+
+void sl_gen_tell(struct sl_gen *const *all, uint32_t n)
+{
+    const struct sl_gen *told = NULL;
+
+    for (uint32_t i = 0; i < n; i++) {
+        struct sl_gen *g = all[i];
+
+        if (!g->has_news)
+            continue;
+        g->has_news = false;
+        if (!g->wake || (told && told->wake == g->wake &&
+                         told->wake_ctx == g->wake_ctx))
+            continue;
+        g->wake(g->wake_ctx);
+        told = g;
+    }
 }
 
 void sl_gen_end(struct sl_gen *g, enum sl_finish why)

@@ -89,6 +89,7 @@ struct sl_gen {
     struct sl_ring taps; /* and residuals for the block drafter, */
     bool began, far;     /* which was asked; its context is too long for it */
     bool is_passed;     /* it waits for something, and others pass it */
+    bool has_news;      /* tokens whose reader was not woken yet */
     uint32_t n_older;   /* of its client and priority that run, for the order */
     uint32_t n_asked;   /* times that its prompt was to be loaded */
     uint32_t n_disk;    /* tokens of it that the disk has; 0: not known */
@@ -128,6 +129,11 @@ int32_t sl_gen_forced(const struct sl_gen *g);
  * why it ends; ERROR fills err. */
 enum sl_finish sl_gen_put(struct sl_gen *g, const struct sl_draw *d,
                           struct sl_err *err);
+
+/* Engine thread: wake whoever reads one of them that has something new: once for
+ * all that a step drew, and once for neighbours who share a reader. One that
+ * were woken for each would take the processor from the draws of the others. */
+void sl_gen_tell(struct sl_gen *const *all, uint32_t n);
 
 /* Engine thread: it is over, and g may be gone when this returns. Pieces that
  * wait are kept; g->err is there before when `why` is ERROR. */

@@ -603,6 +603,7 @@ void sl_engine_step(struct sl_engine *e)
         s.logits = sl_head(e->model, s.logit_row, s.n_logit);
     for (uint32_t i = 0; i < e->n_run; i++)
         finish_rows(e, e->run[i], &e->part[i], &s.logits);
+    sl_gen_tell(e->run, e->n_run);
     if (e->drafts)
         draft(e, &s, context, took);
     settle(e);

@@ -341,14 +341,13 @@ static int check_fit(struct sl_task *t)
 
 /* ----------------------------------------------------------------- submitting */
 
-/* Engine thread. */
+/* Engine thread. The loop looks at all: the engine calls this once for all that
+ * a step drew. */
 static void on_wake(void *ctx)
 {
-    struct sl_choice *c = ctx;
+    struct sl_server *s = ctx;
 
-    /* Pairs with the exchange of the loop. */
-    atomic_store_explicit(&c->ready, true, memory_order_release);
-    sl_work_wake(c->t->s->reaper); /* lives longer than any generation */
+    sl_work_wake(s->reaper); /* lives longer than any generation */
 }
 
 /* Tenants choose their salts, so that it takes a hash which cannot be steered
@@ -520,7 +519,7 @@ static int submit(struct sl_task *t, struct sl_choice *c, uint64_t seed)
     o.client = t->client;
     o.max_tokens = n_output(t, p->n);
     o.wake = on_wake;
-    o.wake_ctx = c;
+    o.wake_ctx = t->s;
     if (c->index == 0 && (o.allowed_ids || o.n_bad_words) &&
         (rc = sl_gen_can_begin(t->s->engine, &o, &err)))
         return failed(t, rc, "invalid_value",

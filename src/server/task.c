@@ -335,7 +335,7 @@ static bool poll_choice(struct sl_choice *c)
     return true;
 }
 
-static void poll_task(struct sl_task *t, bool all)
+static void poll_task(struct sl_task *t)
 {
     for (uint32_t i = 0; i < t->n_choice; i++) {
         struct sl_choice *c = &t->choice[i];
@@ -344,11 +344,7 @@ static void poll_task(struct sl_task *t, bool all)
         if (sl_task_scores(t) && sl_task_scorer(c) != c &&
             !sl_task_scorer(c)->began)
             continue;
-        /* Pairs with the store of the engine's thread. */
-        if (!atomic_exchange_explicit(&c->ready, false, memory_order_acquire) &&
-            !all)
-            continue;
-        if (!poll_choice(c))
+        if (c->gen && !poll_choice(c))
             return;
     }
     if (t->n_ended == t->n_choice)
@@ -357,7 +353,7 @@ static void poll_task(struct sl_task *t, bool all)
 
 static void on_ready(struct sl_exchange *x)
 {
-    poll_task(x->user, true);
+    poll_task(x->user);
 }
 
 void sl_task_poll_all(struct sl_server *s)
@@ -366,7 +362,7 @@ void sl_task_poll_all(struct sl_server *s)
 
     for (struct sl_task *t = s->live; t; t = next) {
         next = t->next;
-        poll_task(t, false);
+        poll_task(t);
     }
 }
 
@@ -574,7 +570,7 @@ static void prepared(struct sl_job *j)
     if (t->n_choice && !t->choice[0].gen)
         end_echo(t);
     else
-        poll_task(t, true);
+        poll_task(t);
 }
 
 const char sl_queue_is_full[] = "the queue is full; try again in a moment";

@@ -75,7 +75,6 @@ struct sl_choice {
     struct sl_task *t;
     struct sl_gen *gen;
     uint32_t index, prompt;
-    atomic_bool ready; /* set by the engine's thread */
     bool ended; /* the engine runs it no more */
     bool began, spoke; /* something came; the role, or a first text, was sent */
     bool cut; /* the only call that was asked for is complete */
@@ -171,7 +170,7 @@ struct sl_choice *sl_task_scorer(const struct sl_choice *c);
 /* Is there something that the engine should be doing? */
 bool sl_task_has_work(const struct sl_server *s);
 
-/* Look at every choice whose generation has something new. */
+/* Look at every choice: has its generation something new? */
 void sl_task_poll_all(struct sl_server *s);
 
 /* The server stops: what has not begun is refused, what runs goes on. */

@@ -1357,6 +1357,66 @@ static void an_end_is_told_after_it_shows(void **state)
     assert_int_equal(at_end.n_run, 0);
 }
 
+/* Two that run, as the engine's thread sees them when it wakes a reader. */
+struct pair {
+    struct sl_gen *g[2];
+    atomic_bool ready;
+    bool begun;
+    uint32_t ahead, n_change; /* how far the first is; how often that changed */
+    uint32_t last, n_twice;   /* tokens of both; how often they were the same */
+};
+
+static uint32_t n_answered(const struct sl_gen *g)
+{
+    uint32_t n = g->n_known - g->n_prompt;
+
+    return n < g->max_out ? n : 0;
+}
+
+static void compare(void *ctx)
+{
+    struct pair *p = ctx;
+    uint32_t a, b;
+
+    while (!atomic_load(&p->ready))
+        ;
+    a = n_answered(p->g[0]);
+    b = n_answered(p->g[1]);
+    if (!a || !b)
+        return;
+    p->n_change += p->begun && a - b != p->ahead;
+    p->n_twice += p->begun && a + b == p->last;
+    p->last = a + b;
+    p->begun = true;
+    p->ahead = a - b;
+}
+
+/* A reader that ran while the others' tokens are drawn would take their time. */
+static void readers_are_woken_once_a_step(void **state)
+{
+    struct pair p = {.n_change = 0};
+    struct sl_gen_opts o;
+    struct answer a;
+    int32_t ids[30];
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        make_opts(&o, ids, 30, i);
+        o.max_tokens = 60;
+        o.wake = compare;
+        o.wake_ctx = &p;
+        p.g[i] = submit(&o);
+    }
+    atomic_store(&p.ready, true);
+    for (int i = 0; i < 2; i++)
+        collect(p.g[i], &a);
+    for (int i = 0; i < 2; i++)
+        sl_gen_close(&p.g[i]); /* from here on the call-back is not called */
+    assert_true(p.begun);
+    assert_int_equal(p.n_change, 0);
+    assert_int_equal(p.n_twice, 0);
+}
+
 /* Shapes that are kept are bounded in bytes; the newest one stays. */
 static void shapes_are_few(void **state)
 {
@@ -1566,6 +1626,7 @@ int main(void)
         cmocka_unit_test(test_lost_head),
         cmocka_unit_test(test_lossy_rules),
         cmocka_unit_test(an_end_is_told_after_it_shows),
+        cmocka_unit_test(readers_are_woken_once_a_step),
         cmocka_unit_test(shapes_are_few),
         cmocka_unit_test(fingerprints),
         cmocka_unit_test(rounds_are_of_answers),
