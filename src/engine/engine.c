@@ -928,6 +928,7 @@ static int load(struct sl_engine *e, const char *path, struct sl_err *err)
     if (!rc && e->drafts)
         learn_times(e, e->flash ? drafter : NULL);
     e->calibrate_s = sl_clock_s(t0, sl_clock_ns());
+    e->stretch = SL_STRETCH;
     sl_pace_add(&e->pace, &e->cost);
     sl_pace_add(&e->pace, &e->verify);
     for (int by = SL_BY_MTP; by < SL_N_BY; by++)

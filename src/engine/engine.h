@@ -92,6 +92,8 @@ struct sl_engine {
                               rows take less, and say nothing about drafts */
     struct sl_pace pace;   /* of both, and the drafters' passes */
     double score_s; /* of a prompt's row whose logits are wanted; 0: unknown */
+    double stretch; /* see sl_schedule_stretch */
+    double alone_s; /* of this step, without its prompts; 0: not both kinds */
     bool touched;   /* the weights were read, by a step or to measure one */
     uint64_t n_step;
     struct sl_engine_stats now; /* as the engine thread counts */

@@ -10,9 +10,14 @@
  */
 #define STEP_S 0.2
 #define STEP_STRETCH 4
-#define DECODE_STRETCH 1.6 /* of 2, which is the promise: one step in a hundred takes
-                              1.25 times as long as most */
-#define FIRST_ROWS 32      /* of a prompt, before anything was measured */
+#define FIRST_ROWS 32 /* of a prompt, before anything was measured */
+
+/* Of answers beside prompts. The promise is LATE. A prompt is read at all by
+ * LEAST, however much the machine is disturbed. */
+#define LATE 2
+#define LEAST_STRETCH 1.25
+#define LATE_PART 0.01  /* of the steps, at most */
+#define STRETCH_DOWN 0.1 /* by a late step; chosen */
 
 #define SHARES 2 /* equal parts that a client, or a prompt, may have at most */
 
@@ -323,13 +328,21 @@ uint32_t sl_schedule_plan(struct sl_sched_seq *seq, uint32_t n,
     return sum;
 }
 
-uint32_t sl_schedule_prompt_rows(const struct sl_cost *c, uint32_t n_dec,
-                                 uint64_t dec_context, uint32_t n_prompt,
-                                 uint64_t depth, uint32_t max_row)
+double sl_schedule_alone_s(const struct sl_cost *c, uint32_t n_dec,
+                           uint64_t dec_context, uint32_t n_prompt)
 {
     uint32_t soon = n_dec > 0 && n_prompt > 0 ? n_dec + n_prompt - 1 : n_dec;
-    double now = sl_cost_predict(c, soon, dec_context);
-    double limit = DECODE_STRETCH * now;
+
+    return sl_cost_predict(c, soon, dec_context);
+}
+
+uint32_t sl_schedule_prompt_rows(const struct sl_cost *c, double stretch,
+                                 uint32_t n_dec, uint64_t dec_context,
+                                 uint32_t n_prompt, uint64_t depth,
+                                 uint32_t max_row)
+{
+    double now = sl_schedule_alone_s(c, n_dec, dec_context, n_prompt);
+    double limit = stretch * now;
     uint32_t rows;
 
     if (now <= 0)
@@ -340,4 +353,15 @@ uint32_t sl_schedule_prompt_rows(const struct sl_cost *c, uint32_t n_dec,
     limit -= c->context_s * ((double)dec_context - (double)n_dec * (double)depth);
     rows = sl_cost_rows(c, limit, depth, max_row);
     return rows > n_dec ? rows - n_dec : 1;
+}
+
+/* Stands still where LATE_PART of the steps are late (Robbins and Monro, "A
+ * stochastic approximation method", 1951). */
+double sl_schedule_stretch(double stretch, double took_s, double alone_s)
+{
+    double up = STRETCH_DOWN * LATE_PART / (1 - LATE_PART);
+
+    stretch *= took_s > LATE * alone_s ? 1 - STRETCH_DOWN : 1 + up;
+    stretch = stretch > LEAST_STRETCH ? stretch : LEAST_STRETCH;
+    return stretch < LATE ? stretch : LATE;
 }

@@ -204,14 +204,17 @@ static uint32_t with_scores(const struct sl_engine *e, uint32_t rows)
 }
 
 /* Rows that n_prompt prompts may have beside n_dec decoding ones. */
-static uint32_t prompt_rows(const struct sl_engine *e, uint32_t n_dec,
+static uint32_t prompt_rows(struct sl_engine *e, uint32_t n_dec,
                             uint64_t dec_context, uint32_t n_prompt,
                             uint64_t depth)
 {
-    uint32_t rows = sl_schedule_prompt_rows(&e->cost, n_dec, dec_context,
-                                            n_prompt, depth,
+    uint32_t rows = sl_schedule_prompt_rows(&e->cost, e->stretch, n_dec,
+                                            dec_context, n_prompt, depth,
                                             e->opts.max_num_batched_tokens);
 
+    e->alone_s = n_dec > 0 && n_prompt > 0
+                     ? sl_schedule_alone_s(&e->cost, n_dec, dec_context, n_prompt)
+                     : 0;
     return scores(e) ? with_scores(e, rows) : rows;
 }
 
@@ -546,6 +549,8 @@ static void learn(struct sl_engine *e, const struct sl_step *st,
     e->touched = true;
     if (!touched)
         return;
+    if (e->alone_s > 0)
+        e->stretch = sl_schedule_stretch(e->stretch, s, e->alone_s);
     sl_cost_learn(&e->cost, st->n_row, context, s);
     if (st->n_logit == st->n_row)
         sl_cost_learn(&e->verify, st->n_row, context, s);

@@ -441,7 +441,7 @@ static void test_gap(void **state)
     for (int i = 0; i < 100; i++)
         sl_cost_learn(&c, 8, dec_context, before);
     while (read < 16000) {
-        uint32_t rows = sl_schedule_prompt_rows(&c, 8, dec_context, 1,
+        uint32_t rows = sl_schedule_prompt_rows(&c, SL_STRETCH, 8, dec_context, 1,
                                                 read, 2048);
         uint64_t context = dec_context + rows * (read + rows / 2);
         double s = true_s(8 + rows, (double)context);
@@ -457,6 +457,34 @@ static void test_gap(void **state)
     assert_true(steps < 16000 / 3);
 }
 
+/* Steps that take now and then longer than the table says, as on a machine with
+ * others: one in a hundred is late in the long run, and on a quiet machine the
+ * stretch is nearly all that was promised. */
+static void test_disturbed(void **state)
+{
+    uint64_t x = 1;
+
+    (void)state;
+    for (double often = 0; often <= 0.1; often += 0.02) {
+        double stretch = SL_STRETCH;
+        uint32_t late = 0;
+
+        for (int i = 0; i < 20000; i++) {
+            double u, s;
+
+            x = x * 6364136223846793005u + 1442695040888963407u;
+            u = (double)(x >> 40) * 0x1p-24;
+            s = stretch * (u < often ? 1.4 : 1);
+            if (i >= 10000)
+                late += s > 2;
+            stretch = sl_schedule_stretch(stretch, s, 1);
+            assert_true(stretch >= 1.25 && stretch <= 2);
+        }
+        assert_true(late <= 110);
+        assert_true(often > 0 ? late > 0 && stretch < 1.6 : stretch > 1.9);
+    }
+}
+
 /* A long prompt beside short answers has all rows that fit: only its own look back
  * that far. */
 static void test_deep_prompt(void **state)
@@ -468,7 +496,7 @@ static void test_deep_prompt(void **state)
         sl_cost_learn(&c, n, 0, 0.01 + 0.005 * n);
     c.context_s = 2e-7;
     for (uint64_t depth = 0; depth <= 64000; depth += 4000) {
-        uint32_t rows = sl_schedule_prompt_rows(&c, 8, 800, 1, depth, 2048);
+        uint32_t rows = sl_schedule_prompt_rows(&c, SL_STRETCH, 8, 800, 1, depth, 2048);
         double now = sl_cost_predict(&c, 8, 800);
 
         assert_true(rows >= 1);
@@ -490,10 +518,10 @@ static void test_few_answers(void **state)
     for (uint32_t n = 1; n <= 64; n++)
         sl_cost_learn(&c, n, 0, 0.1 + 0.1 * n); /* rows are all that costs */
     for (uint32_t n_dec = 1; n_dec < 32; n_dec++)
-        assert_true(sl_schedule_prompt_rows(&c, n_dec, 0, 32 - n_dec, 0, 64) >
+        assert_true(sl_schedule_prompt_rows(&c, SL_STRETCH, n_dec, 0, 32 - n_dec, 0, 64) >
                     17);
     /* One prompt: less than twice the step without. */
-    assert_true(sl_schedule_prompt_rows(&c, 31, 0, 1, 0, 64) < 31);
+    assert_true(sl_schedule_prompt_rows(&c, SL_STRETCH, 31, 0, 1, 0, 64) < 31);
 }
 
 /* A large model: reading the weights takes half a second, and a row 20 ms. A
@@ -508,7 +536,7 @@ static void test_slow(void **state)
 
         sl_cost_learn(&c, 1, 0, 0.52);
         for (int i = 0; i < 100; i++) {
-            rows = sl_schedule_prompt_rows(&c, n_dec, 0, 1, 0, 2048);
+            rows = sl_schedule_prompt_rows(&c, SL_STRETCH, n_dec, 0, 1, 0, 2048);
             sl_cost_learn(&c, n_dec + rows, 0, 0.5 + 0.02 * (n_dec + rows));
             if (n_dec > 0)
                 sl_cost_learn(&c, n_dec, 0, 0.5 + 0.02 * n_dec);
@@ -595,6 +623,7 @@ int main(void)
         cmocka_unit_test(test_short_behind_long),
         cmocka_unit_test(test_shares),
         cmocka_unit_test(test_gap),
+        cmocka_unit_test(test_disturbed),
         cmocka_unit_test(test_deep_prompt),
         cmocka_unit_test(test_few_answers),
         cmocka_unit_test(test_slow),

@@ -472,7 +472,7 @@ static uint32_t house_rows(struct house *h, uint32_t *rows, uint64_t turn)
         else
             n_dec += 1 + h->draft[i];
     }
-    most = sl_schedule_prompt_rows(&h->any, n_dec, 0, n_prompt, 0, 2048);
+    most = sl_schedule_prompt_rows(&h->any, SL_STRETCH, n_dec, 0, n_prompt, 0, 2048);
     return sl_schedule_plan(q, CROWD, 2048, most, turn, rows, &w);
 }
 
