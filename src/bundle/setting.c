@@ -410,6 +410,7 @@ static int add_timeouts(json_t *flat, const json_t *profile)
 }
 
 enum { BY_MTP = 1, BY_NGRAM = 2, BY_FLASH = 4, BY_ANY = 7 };
+enum { DRAFTER_AUTO = 0 }; /* first of the words */
 
 /* Who may draft, by what ranks above a profile. */
 static unsigned may_draft(const struct sl_opts *o)
@@ -422,8 +423,41 @@ static unsigned may_draft(const struct sl_opts *o)
                : by[o->value[SL_OPT_DRAFTER].i];
 }
 
+/* Does a higher rank give the work to others than the profile? `all` is what
+ * the profile says. */
+static bool others_draft(const json_t *all, const struct sl_opts *o)
+{
+    const struct sl_opt_value *by = &o->value[SL_OPT_DRAFTER];
+    struct sl_opts own;
+
+    if (o->value[SL_OPT_DRAFT_MODEL].from > SL_FROM_PROFILE)
+        return true;
+    sl_opts_init(&own, o->verb);
+    (void)sl_opts_profile(&own, all, NULL); /* refused again when it is used */
+    return by->from > SL_FROM_PROFILE && by->i != DRAFTER_AUTO &&
+           by->i != own.value[SL_OPT_DRAFTER].i;
+}
+
+/* Takes an option out of a profile, whether it is there as a setting or as a
+ * variable. */
+static void drop(json_t *all, const char *name)
+{
+    int id = sl_opt_find(SL_VERB_SERVE, name);
+    const char *key;
+    void *next;
+    json_t *v;
+
+    json_object_foreach_safe(all, next, key, v)
+    {
+        if (sl_opt_find(SL_VERB_SERVE, key) == id)
+            (void)json_object_del(all, key);
+    }
+}
+
 /* What a profile says of drafters falls away with them: an option that nobody
- * uses is refused, and who ranks higher cannot take back what a profile says. */
+ * uses is refused, and who ranks higher cannot take back what a profile says.
+ * So does a number of drafts that the profile's own drafters give, and others
+ * may not. */
 static void drop_unused(json_t *all, const struct sl_opts *o)
 {
     static const struct {
@@ -445,10 +479,16 @@ static void drop_unused(json_t *all, const struct sl_opts *o)
         {"mtp_prime", BY_MTP},
     };
     unsigned by = may_draft(o);
+    bool others = others_draft(all, o);
 
     for (size_t i = 0; i < SL_COUNTOF(setting); i++)
         if (!(setting[i].by & by))
-            (void)json_object_del(all, setting[i].key);
+            drop(all, setting[i].key);
+    if (others)
+        drop(all, "spec_ladder");
+    /* All chains are as long; blocks are not. */
+    if (others && (by & BY_FLASH))
+        drop(all, "draft_depth");
 }
 
 /* So do the rules of which drafts are kept, and the numbers of those that are
@@ -462,10 +502,10 @@ static void drop_rules(json_t *all, const struct sl_opts *o)
     bool greedy = o->value[SL_OPT_SPECULATE].i == SPECULATE_GREEDY;
 
     if (greedy)
-        (void)json_object_del(all, "accept");
+        drop(all, "accept");
     for (int i = 1; i < (int)SL_COUNTOF(number); i++)
         if (greedy || (rule->from > SL_FROM_PROFILE && rule->i != i))
-            (void)json_object_del(all, number[i]);
+            drop(all, number[i]);
 }
 
 int sl_setting_apply(json_t **flat, struct sl_opts *o, const json_t *profile,

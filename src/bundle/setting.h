@@ -15,9 +15,10 @@
 extern const struct sl_shape sl_setting_shape[];
 
 /* The merged profile as options of rank SL_FROM_PROFILE. What it says of drafters
- * that a higher rank leaves out is left out. What this version cannot do is
- * SL_EUNSUP with the key. `profile` must outlive `o`. `flat`
- * receives the flat object that holds the values; end it after `o`. */
+ * that a higher rank leaves out is left out, and so are numbers of drafts where a
+ * higher rank names other drafters. What this version cannot do is SL_EUNSUP
+ * with the key. `profile` must outlive `o`. `flat` receives the flat object that
+ * holds the values; end it after `o`. */
 int sl_setting_apply(json_t **flat, struct sl_opts *o, const json_t *profile,
                      const char *name, struct sl_err *err);
 

@@ -548,6 +548,52 @@ static void nobody_drafts(void **s)
     json_decref(p);
 }
 
+/* What is left of a profile's numbers of drafts below one argument. */
+static void numbers_below(char *flag, const char *by, const char *ladder,
+                          int64_t depth)
+{
+    json_t *p = json_pack("{s:{s:s,s:i,s:[[i,i]]},s:{s:s}}", "spec", "drafter",
+                          by, "draft_depth", 5, "spec_ladder", 1, 16, "env",
+                          "SLUICE_MTP_PRIME", "64");
+    struct sl_err err = {.code = SL_OK};
+    char *line[] = {flag};
+    json_t *flat = NULL;
+    struct sl_opts o;
+
+    sl_opts_init(&o, SL_VERB_SERVE);
+    assert_int_equal(sl_opts_line(&o, flag != NULL, line, &err), 0);
+    if (sl_setting_apply(&flat, &o, p, "kept", &err))
+        fail_msg("%s", err.msg);
+    if (ladder)
+        assert_string_equal(o.value[SL_OPT_SPEC_LADDER].s, ladder);
+    else
+        assert_null(o.value[SL_OPT_SPEC_LADDER].s);
+    assert_int_equal(o.value[SL_OPT_DRAFT_DEPTH].i, depth);
+    /* A variable falls away like a setting. */
+    assert_int_equal(sl_opts_has(&o, SL_OPT_MTP_PRIME),
+                     !flag || !strstr(flag, "ngram"));
+    json_decref(flat);
+    json_decref(p);
+}
+
+/* A block of 16 is not asked of who drafts 7 at most, nor of another block
+ * drafter; what the user says himself stays. */
+static void numbers_fall_away(void **s)
+{
+    char mtp[] = "--drafter=mtp", ngram[] = "--drafter=ngram";
+    char any[] = "--drafter=auto", model[] = "--draft-model=d";
+    char own[] = "--spec-ladder=1:9";
+
+    (void)s;
+    numbers_below(NULL, "auto", "1:16", 5);
+    numbers_below(any, "mtp", "1:16", 5);
+    numbers_below(mtp, "mtp", "1:16", 5); /* the profile's own fault */
+    numbers_below(mtp, "auto", NULL, 5);
+    numbers_below(ngram, "auto", NULL, 5);
+    numbers_below(model, "auto", NULL, 0);
+    numbers_below(own, "auto", "1:9", 5);
+}
+
 static void requirements(void **s)
 {
     struct sl_err err = {.code = SL_OK};
@@ -668,9 +714,9 @@ int main(void)
         cmocka_unit_test(newer),         cmocka_unit_test(authored),
         cmocka_unit_test(foreign),       cmocka_unit_test(merging),
         cmocka_unit_test(options),       cmocka_unit_test(rules_fall_away),
-        cmocka_unit_test(nobody_drafts), cmocka_unit_test(requirements),
-        cmocka_unit_test(shipped),       cmocka_unit_test(zeros),
-        cmocka_unit_test(names),
+        cmocka_unit_test(nobody_drafts), cmocka_unit_test(numbers_fall_away),
+        cmocka_unit_test(requirements),  cmocka_unit_test(shipped),
+        cmocka_unit_test(zeros),         cmocka_unit_test(names),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);
