@@ -2,9 +2,10 @@
  *
  * The controller needs the time of a step by rows, and of the drafter's passes,
  * before it can choose (D7). Both are corrected by every step later, so this is
- * a start, not a measurement: each number is the best of a few, and the whole
- * ends when its time is up. What was not reached is predicted from the rest.
- * A later start finds the figures in a file (cost_file.h).
+ * a start, not a measurement: each number is the best of a few. One, two, four
+ * rows and so on are always measured, for what is predicted from one row alone
+ * never pays; the sizes between them until the time is up. A later start finds
+ * the figures in a file (cost_file.h).
  *
  * Thread that opens, before the engine's own exists.
  */
@@ -12,7 +13,7 @@
 #include "engine/engine.h"
 #include "model/mtp.h"
 
-#define LIMIT_S 0.5 /* chosen: a user waits, and a model of 27B needs more */
+#define LIMIT_S 0.5 /* chosen: a user waits */
 #define REPEAT 3
 
 /* One step of n rows of one sequence, all but the first tentative. */
@@ -101,14 +102,15 @@ static double block_s(struct sl_engine *e, struct sl_seq **q, uint32_t n)
 
 typedef double time_fn(struct sl_engine *e, struct sl_seq **q, uint32_t n);
 
-/* The best of a few; of two when they are long, the first of which touches the
- * weights. */
+/* The best of a few; of fewer when they are long: of two for the first size,
+ * for the first of all touches the weights. */
 static void learn(struct sl_engine *e, struct sl_seq **q, struct sl_cost *c,
                   time_fn *time, uint32_t n)
 {
+    int least = n == 1 ? 2 : 1;
     double best = 0, total = 0;
 
-    for (int i = 0; i < REPEAT && (i < 2 || total < LIMIT_S / 2); i++) {
+    for (int i = 0; i < REPEAT && (i < least || total < LIMIT_S / 8); i++) {
         double s = time(e, q, n);
 
         total += s;
@@ -130,14 +132,17 @@ bool sl_engine_calibrate(struct sl_engine *e)
         sl_seq_open(&q, e->mem, NULL))
         return false;
     for (uint32_t n = 1; n <= pass && e->uses_mtp; n *= 2)
-        if (n == 1 || sl_clock_s(t0, sl_clock_ns()) < LIMIT_S / 2)
-            learn(e, &q, &e->spec.pass[SL_BY_MTP], pass_s, n);
+        learn(e, &q, &e->spec.pass[SL_BY_MTP], pass_s, n);
     if (e->uses_mtp)
         sl_speculate_shown(&e->spec, SL_BY_MTP, pass, show_s(e, &q, pass));
     if (e->flash)
         learn(e, &q, &e->spec.pass[SL_BY_FLASH], block_s, 1);
     for (uint32_t n = 1; n <= step; n++)
-        if (n == 1 || sl_clock_s(t0, sl_clock_ns()) < LIMIT_S)
+        if ((n & (n - 1)) == 0 || n == step)
+            learn(e, &q, &e->verify, step_s, n);
+    for (uint32_t n = 1; n < step && n <= SL_COST_EXACT; n++)
+        if (!sl_cost_known(&e->verify, n - 1) &&
+            sl_clock_s(t0, sl_clock_ns()) < LIMIT_S)
             learn(e, &q, &e->verify, step_s, n);
     e->cost = e->verify;
     e->touched = true;

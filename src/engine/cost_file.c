@@ -13,9 +13,11 @@
 
 #define PATH_CAP 4096
 #define MAX_BYTES 65536 /* of the file; it has some 3,000 */
-#define MAX_S 3600.0    /* a step takes less */
-/* Steps that are worth writing for. Chosen: a short answer corrects little. */
-#define WORTH 64
+#define MIN_S 1e-7      /* a step takes more, */
+#define MAX_S 3600.0    /* and less */
+/* Sizes that do not run are not corrected by steps, and the machine may have
+ * been busy when they were measured. Chosen. */
+#define DAYS 7
 
 /* What is kept of an engine, by the names in the file. */
 struct kept {
@@ -23,7 +25,7 @@ struct kept {
         const char *key;
         struct sl_cost *cost;
         bool used;
-    } table[4];
+    } table[3];
     double *shown; /* that the draft head takes to be shown a row */
     bool uses_shown;
 };
@@ -31,8 +33,7 @@ struct kept {
 static struct kept kept_of(struct sl_engine *e)
 {
     return (struct kept){
-        .table = {{"step", &e->cost, true},
-                  {"verify", &e->verify, true},
+        .table = {{"verify", &e->verify, true},
                   {"mtp", &e->spec.pass[SL_BY_MTP], e->uses_mtp},
                   {"flash", &e->spec.pass[SL_BY_FLASH], e->flash != NULL}},
         .shown = &e->spec.row_s[SL_BY_MTP],
@@ -45,8 +46,23 @@ static bool identify(char out[2 * SL_SHA256 + 1], const struct sl_engine *e,
                      const char *drafter)
 {
     const struct sl_engine_opts *o = &e->opts;
-    const uint64_t number[] = {sl_pool_n_thread(e->pool),
+    struct sl_file_stamp self = {0};
+    uint8_t digest[SL_SHA256] = {0};
+    struct sl_machine m;
+    struct sl_sha256 s;
+
+    if ((drafter && !sl_packing_folder_id(digest, drafter)) ||
+        sl_machine_get(&m, NULL) || !sl_file_stamp(&self, "/proc/self/exe"))
+        return false;
+
+    const uint64_t number[] = {self.size,
+                               (uint64_t)self.mtime_ns,
+                               m.n_cpu,
+                               m.n_node,
+                               m.mem_bytes,
+                               sl_pool_n_thread(e->pool),
                                o->pin,
+                               o->copy_weights,
                                o->max_num_seqs,
                                o->max_num_batched_tokens,
                                (uint64_t)o->kv_type,
@@ -54,13 +70,7 @@ static bool identify(char out[2 * SL_SHA256 + 1], const struct sl_engine *e,
                                e->max_depth,
                                e->uses_mtp,
                                e->flash != NULL};
-    uint8_t digest[SL_SHA256] = {0};
-    struct sl_machine m;
-    struct sl_sha256 s;
 
-    if ((drafter && !sl_packing_folder_id(digest, drafter)) ||
-        sl_machine_get(&m, NULL))
-        return false;
     sl_sha256_init(&s);
     sl_sha256_add(&s, SL_VERSION, sizeof(SL_VERSION));
     sl_sha256_add(&s, e->weights_id, sizeof(e->weights_id));
@@ -76,27 +86,15 @@ static bool identify(char out[2 * SL_SHA256 + 1], const struct sl_engine *e,
     return true;
 }
 
-/* The file that is this engine's; false where nothing is kept. */
-static bool find_path(struct sl_engine *e, const char *drafter)
+bool sl_cost_file_path(char *path, size_t cap, const struct sl_engine *e,
+                       const char *drafter)
 {
     char id[2 * SL_SHA256 + 1], dir[PATH_CAP];
 
-    if (!e->opts.cache_dir || !e->has_weights_id || !identify(id, e, drafter) ||
-        sl_path_join(dir, sizeof(dir), e->opts.cache_dir, SL_PACKING_COST,
-                     NULL) ||
-        sl_mem_alloc(&e->cost_file, PATH_CAP, 1, "a path", NULL))
-        return false;
-    if (!sl_path_join(e->cost_file, PATH_CAP, dir, id, NULL) &&
-        !sl_dir_make(dir, NULL))
-        return true;
-    sl_cost_file_forget(e);
-    return false;
-}
-
-void sl_cost_file_forget(struct sl_engine *e)
-{
-    sl_mem_free(e->cost_file);
-    e->cost_file = NULL;
+    return e->opts.cache_dir && e->has_weights_id && identify(id, e, drafter) &&
+           !sl_path_join(dir, sizeof(dir), e->opts.cache_dir, SL_PACKING_COST,
+                         NULL) &&
+           !sl_path_join(path, cap, dir, id, NULL) && !sl_dir_make(dir, NULL);
 }
 
 /* --- reading --- */
@@ -104,10 +102,10 @@ void sl_cost_file_forget(struct sl_engine *e)
 static bool seconds_of(double *out, const json_t *j)
 {
     *out = json_number_value(j);
-    return *out > 0 && *out < MAX_S;
+    return *out > MIN_S && *out < MAX_S;
 }
 
-/* A list of [rows, seconds], as if they were measured now. */
+/* A list of [rows, seconds]. */
 static bool read_table(struct sl_cost *c, const json_t *list)
 {
     bool ok = json_array_size(list) > 0;
@@ -126,6 +124,13 @@ static bool read_table(struct sl_cost *c, const json_t *list)
     return ok;
 }
 
+static bool is_recent(const json_t *at)
+{
+    double age = (double)sl_file_now() * 1e-9 - json_number_value(at);
+
+    return json_is_number(at) && age > -60 && age < DAYS * 86400.0;
+}
+
 /* All of it or nothing. */
 static bool read_all(struct sl_engine *e, const json_t *j)
 {
@@ -133,6 +138,8 @@ static bool read_all(struct sl_engine *e, const json_t *j)
     struct sl_cost cost[SL_COUNTOF(k.table)];
     double shown = 0;
 
+    if (!is_recent(json_object_get(j, "at")))
+        return false;
     for (size_t i = 0; i < SL_COUNTOF(k.table); i++)
         if (k.table[i].used &&
             !read_table(&cost[i], json_object_get(j, k.table[i].key)))
@@ -144,21 +151,19 @@ static bool read_all(struct sl_engine *e, const json_t *j)
             *k.table[i].cost = cost[i];
     if (k.uses_shown)
         *k.shown = shown;
-    e->cost_kept = e->cost.n_learn;
+    e->cost = e->verify;
     return true;
 }
 
-bool sl_cost_file_read(struct sl_engine *e, const char *drafter)
+bool sl_cost_file_read(struct sl_engine *e, const char *path)
 {
     json_t *j = NULL;
-    bool found = find_path(e, drafter) &&
-                 sl_file_kind(e->cost_file) == SL_FILE_REGULAR &&
-                 !sl_json_load(&j, e->cost_file, MAX_BYTES, NULL) &&
-                 read_all(e, j);
+    bool found = sl_file_kind(path) == SL_FILE_REGULAR &&
+                 !sl_json_load(&j, path, MAX_BYTES, NULL) && read_all(e, j);
 
     json_decref(j);
     if (found)
-        (void)sl_file_touch(e->cost_file, sl_file_now()); /* packing_sweep.h */
+        (void)sl_file_touch(path, sl_file_now()); /* packing_sweep.h */
     return found;
 }
 
@@ -181,22 +186,18 @@ static void put_table(struct sl_buf *b, const char *key,
     sl_buf_str(b, "],");
 }
 
-void sl_cost_file_write(struct sl_engine *e)
+void sl_cost_file_write(const struct sl_engine *e, const char *path)
 {
-    struct kept k = kept_of(e);
+    struct kept k = kept_of((struct sl_engine *)(uintptr_t)e);
     struct sl_buf b;
 
-    if (!e->cost_file ||
-        (e->cost_kept > 0 && e->cost.n_learn < e->cost_kept + WORTH))
-        return;
     sl_buf_init(&b, MAX_BYTES);
-    sl_buf_byte(&b, '{');
+    sl_buf_fmt(&b, "{\"at\":%lld,", (long long)(sl_file_now() / 1000000000));
     for (size_t i = 0; i < SL_COUNTOF(k.table); i++)
         if (k.table[i].used)
             put_table(&b, k.table[i].key, k.table[i].cost);
     sl_buf_fmt(&b, "\"shown\":%.9g}\n", *k.shown);
     if (!sl_buf_check(&b, "times", NULL))
-        (void)sl_file_write(e->cost_file, b.p, b.len, NULL);
+        (void)sl_file_write(path, b.p, b.len, NULL);
     sl_buf_deinit(&b);
-    e->cost_kept = e->cost.n_learn;
 }

@@ -882,11 +882,13 @@ static int open_copies(struct sl_engine *e, struct sl_err *err)
 /* What steps and passes take, before the first of them. */
 static void learn_times(struct sl_engine *e, const char *drafter)
 {
-    if (sl_cost_file_read(e, drafter))
+    char path[PATH_CAP];
+    bool kept = sl_cost_file_path(path, sizeof(path), e, drafter);
+
+    if (kept && sl_cost_file_read(e, path))
         return;
-    if (!sl_engine_calibrate(e))
-        sl_cost_file_forget(e);
-    sl_cost_file_write(e);
+    if (sl_engine_calibrate(e) && kept)
+        sl_cost_file_write(e, path);
 }
 
 static int load(struct sl_engine *e, const char *path, struct sl_err *err)
@@ -992,7 +994,6 @@ void sl_engine_close(struct sl_engine **pe)
         sl_cond_wake_all(&e->work);
         sl_unlock(&e->mu);
         sl_thread_join(&e->thread);
-        sl_cost_file_write(e);
     }
     while (e->n_encoder > 0)
         sl_encoder_close(&e->encoder[--e->n_encoder]);
@@ -1009,7 +1010,6 @@ void sl_engine_close(struct sl_engine **pe)
     sl_tokenizer_close(&e->tok);
     sl_weights_close(&e->weights);
     sl_pool_close(&e->pool);
-    sl_cost_file_forget(e);
     sl_mem_free(e->run);
     sl_mem_free(e->step_seq);
     sl_mem_free(e->step_rows);

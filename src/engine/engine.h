@@ -56,8 +56,6 @@ struct sl_engine {
     const char *shape; /* while it opens: in the place of a model's files */
     uint8_t weights_id[SL_SHA256]; /* of the weights, for what is kept on disk */
     bool has_weights_id;
-    char *cost_file;    /* cost_file.h; NULL: nothing is kept */
-    uint64_t cost_kept; /* of cost.n_learn, when it was; 0: never */
     char fingerprint[SL_FINGERPRINT]; /* "": there is none */
 
     struct sl_mutex mu;

@@ -299,8 +299,9 @@ def sigterm_with_a_queue(drain_s):
     s = Server("--max-num-seqs", "2", "--drain-timeout", drain_s,
                context=CONTEXT)
     try:
-        # A second on a fast machine; the others come meanwhile.
-        body = {**ENDLESS, "max_tokens": 8000}
+        # Two seconds on a fast machine, where they have to end; the others
+        # come meanwhile.
+        body = {**ENDLESS, **({"max_tokens": 12000} if drain_s != "0" else {})}
         runs = [send({**body, "stream": True}, to=s) for _ in range(2)]
         first = [begin(x) for x in runs]
         wait = [send({**body, "stream": k % 2 == 0}, to=s) for k in range(4)]

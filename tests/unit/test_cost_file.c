@@ -1,6 +1,7 @@
 /* What steps take is kept beside the packed weights: a second start reads it
- * and measures nothing, what is damaged is measured again, engines that differ
- * do not share, what steps corrected is kept, and what nobody reads goes. */
+ * and measures nothing, what is damaged or old is measured again, engines that
+ * differ do not share, a busy machine leaves no trace, and what nobody reads
+ * goes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -85,11 +86,6 @@ static size_t count(char path[300])
     return n;
 }
 
-static void put(const char *path, const char *text)
-{
-    assert_int_equal(sl_file_write(path, text, strlen(text), NULL), 0);
-}
-
 static bool holds(const char *path, const char *word)
 {
     char *text = NULL;
@@ -122,9 +118,23 @@ static void answer(struct sl_engine *e, uint32_t n_tok)
 }
 
 /* Times that no machine has, so whoever has them has read them. */
-#define KNOWN                                                                  \
-    "{\"step\":[[1,7],[2,8],[512,30]],\"verify\":[[1,9],[3,11]],"              \
-    "\"mtp\":[[1,2]],\"shown\":3}"
+#define TIMES "\"verify\":[[1,7],[2,8],[16,30]],\"mtp\":[[1,2]],\"shown\":3}"
+
+#define DAY_S 86400
+
+/* A file with its age in the place of %lld, if there is one. */
+static void put_at(const char *path, const char *text, int64_t age_s)
+{
+    const char *at = strstr(text, "%lld");
+    char all[300];
+
+    if (!at)
+        snprintf(all, sizeof(all), "%s", text);
+    else
+        snprintf(all, sizeof(all), "%.*s%lld%s", (int)(at - text), text,
+                 (long long)(sl_file_now() / 1000000000 - age_s), at + 4);
+    assert_int_equal(sl_file_write(path, all, strlen(all), NULL), 0);
+}
 
 static void kept_for_the_next_start(void **state)
 {
@@ -135,11 +145,11 @@ static void kept_for_the_next_start(void **state)
     assert_int_equal(count(path), 1);
     assert_true(holds(path, "\"verify\":[[1,"));
     sl_engine_close(&e);
-    put(path, KNOWN);
+    put_at(path, "{\"at\":%lld," TIMES, 6 * DAY_S);
     e = open_with(1, 256);
     assert_true(sl_cost_predict(&e->cost, 2, 0) == 8);
-    assert_true(sl_cost_predict(&e->cost, 512, 0) == 30);
-    assert_true(sl_cost_predict(&e->verify, 2, 0) == 10);
+    assert_true(sl_cost_predict(&e->cost, 16, 0) == 30);
+    assert_true(sl_cost_predict(&e->verify, 2, 0) == 8);
     assert_true(sl_cost_predict(&e->spec.pass[SL_BY_MTP], 1, 0) == 2);
     assert_true(e->spec.row_s[SL_BY_MTP] == 3);
     sl_engine_close(&e);
@@ -156,7 +166,7 @@ static void engines_do_not_share(void **state)
     (void)state;
     sl_engine_close(&e);
     assert_int_equal(count(path), 1);
-    put(path, KNOWN);
+    put_at(path, "{\"at\":%lld," TIMES, 6 * DAY_S);
     e = open_with(2, 256);
     assert_true(sl_cost_predict(&e->cost, 2, 0) < 8);
     sl_engine_close(&e);
@@ -174,38 +184,46 @@ static void damaged_ones_are_measured_again(void **state)
         "",
         "[",
         "{}",
-        "{\"step\":[],\"verify\":[],\"mtp\":[],\"shown\":1}",
-        "{\"step\":[[1,7]],\"verify\":[[1,9]],\"mtp\":[[1,2]]}",
-        "{\"step\":[[1,7]],\"verify\":[[1,9]],\"shown\":3}",
-        "{\"step\":[[0,7]],\"verify\":[[1,9]],\"mtp\":[[1,2]],\"shown\":3}",
-        "{\"step\":[[1,7]],\"verify\":[[1,-9]],\"mtp\":[[1,2]],\"shown\":3}",
-        "{\"step\":[[1,7]],\"verify\":[[1,\"9\"]],\"mtp\":[[1,2]],\"shown\":3}",
-        "{\"step\":[[1,7]],\"verify\":[[4294967297,9]],\"mtp\":[[1,2]],"
-        "\"shown\":3}",
-        "{\"step\":[[1,7,1]],\"verify\":[[1,9]],\"mtp\":[[1,2]],\"shown\":3}",
-        "{\"step\":{},\"verify\":[[1,9]],\"mtp\":[[1,2]],\"shown\":3}",
-        "{\"step\":[[1,1e300]],\"verify\":[[1,9]],\"mtp\":[[1,2]],"
-        "\"shown\":3}"};
+        "{" TIMES,
+        "{\"at\":\"%lld\"," TIMES,
+        "{\"at\":1e300," TIMES,
+        "{\"at\":%lld,\"verify\":[],\"mtp\":[],\"shown\":1}",
+        "{\"at\":%lld,\"verify\":[[1,9]],\"mtp\":[[1,2]]}",
+        "{\"at\":%lld,\"verify\":[[1,9]],\"shown\":3}",
+        "{\"at\":%lld,\"verify\":[[0,9]],\"mtp\":[[1,2]],\"shown\":3}",
+        "{\"at\":%lld,\"verify\":[[1,-9]],\"mtp\":[[1,2]],\"shown\":3}",
+        "{\"at\":%lld,\"verify\":[[1,\"9\"]],\"mtp\":[[1,2]],\"shown\":3}",
+        "{\"at\":%lld,\"verify\":[[4294967297,9]],\"mtp\":[[1,2]],\"shown\":3}",
+        "{\"at\":%lld,\"verify\":[[1,9,1]],\"mtp\":[[1,2]],\"shown\":3}",
+        "{\"at\":%lld,\"verify\":{},\"mtp\":[[1,2]],\"shown\":3}",
+        "{\"at\":%lld,\"verify\":[[1,1e300]],\"mtp\":[[1,2]],\"shown\":3}",
+        "{\"at\":%lld,\"verify\":[[1,1e-300]],\"mtp\":[[1,2]],\"shown\":3}"};
     struct sl_engine *e = open_with(1, 256);
     char path[300];
 
     (void)state;
     sl_engine_close(&e);
     assert_int_equal(count(path), 1);
-    for (size_t i = 0; i < SL_COUNTOF(bad); i++) {
-        put(path, bad[i]);
+    for (size_t i = 0; i < SL_COUNTOF(bad) + 2; i++) {
+        if (i < SL_COUNTOF(bad))
+            put_at(path, bad[i], 0);
+        else /* a week and a day old; of tomorrow */
+            put_at(path, "{\"at\":%lld," TIMES,
+                   i == SL_COUNTOF(bad) ? 8 * DAY_S : -DAY_S);
         e = open_with(1, 256);
         if (!(sl_cost_predict(&e->cost, 1, 0) < 1 &&
               sl_cost_predict(&e->verify, 1, 0) < 1))
-            fail_msg("believed: %s", bad[i]);
+            fail_msg("number %zu is believed", i);
         sl_engine_close(&e);
         assert_true(holds(path, "\"verify\":[[1,"));
         assert_false(holds(path, "[[1,9") || holds(path, "[[1,-9"));
     }
 }
 
-/* Not the first step, which brings the weights in; and not after a few. */
-static void what_steps_say_is_kept(void **state)
+/* What a busy machine makes of the figures stays in the engine: what is kept
+ * was measured at once, before the first request. The first step says nothing,
+ * for it brings the weights in. */
+static void steps_leave_no_trace(void **state)
 {
     struct sl_engine *e = open_with(1, 256);
     char path[300];
@@ -213,17 +231,14 @@ static void what_steps_say_is_kept(void **state)
     (void)state;
     sl_engine_close(&e);
     assert_int_equal(count(path), 1);
-    put(path, KNOWN);
+    put_at(path, "{\"at\":%lld," TIMES, 0);
     e = open_with(1, 256);
     answer(e, 1);
     assert_true(sl_cost_predict(&e->cost, 2, 0) == 8);
-    sl_engine_close(&e);
-    assert_true(holds(path, "[512,30]"));
-    e = open_with(1, 256);
-    e->opts.draft = SL_DRAFT_OFF;
     answer(e, 200);
+    assert_true(sl_cost_predict(&e->cost, 1, 0) < 7);
     sl_engine_close(&e);
-    assert_false(holds(path, "\"verify\":[[1,9]"));
+    assert_true(holds(path, "\"verify\":[[1,7],[2,8],[16,30]]"));
 }
 
 static void removed(void *ctx, const char *path, uint64_t bytes)
@@ -266,7 +281,7 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(damaged_ones_are_measured_again, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(what_steps_say_is_kept, set_up,
+        cmocka_unit_test_setup_teardown(steps_leave_no_trace, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(unread_ones_go, set_up, tear_down),
     };

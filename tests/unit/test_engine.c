@@ -1400,6 +1400,7 @@ static void readers_are_woken_once_a_step(void **state)
     int32_t ids[30];
 
     (void)state;
+    engine->opts.draft = SL_DRAFT_OFF; /* one token of each in a step */
     for (int i = 0; i < 2; i++) {
         make_opts(&o, ids, 30, i);
         o.max_tokens = 60;
@@ -1415,6 +1416,7 @@ static void readers_are_woken_once_a_step(void **state)
     assert_true(p.begun);
     assert_int_equal(p.n_change, 0);
     assert_int_equal(p.n_twice, 0);
+    engine->opts.draft = SL_DRAFT_ALL;
 }
 
 /* Shapes that are kept are bounded in bytes; the newest one stays. */

@@ -1044,7 +1044,8 @@ static void slow_but_alive(void **state)
 
     (void)state;
     sl_http_limits_init(&l);
-    l.write_ms = l.idle_ms = l.linger_ms = 80;
+    l.write_ms = l.linger_ms = 80;
+    l.idle_ms = 1000; /* of the shaking of hands too */
     l.heartbeat_ms = 20;
     sl_buf_init(&big_reply, 8 << 20);
     for (int i = 0; i < 30; i++)
