@@ -9,6 +9,9 @@
 #include "base/mem.h"
 #include "base/plain.h"
 
+/* For the engine to begin with what has a place; chosen, not measured. */
+#define GRACE_S 1.0
+
 static const char NOT_BEGUN[] = "the server is stopping and had not begun "
                                 "with this request; send it again";
 
@@ -426,13 +429,69 @@ static void fail_wait(struct sl_task *t)
          "(--queue-timeout); try again in a moment");
 }
 
-/* It has waited for as long as anything may, from when it was whole. */
+/* Sequences of others that are here. */
+static uint32_t n_others(const struct sl_task *t)
+{
+    return atomic_load_explicit(&t->s->n_place, memory_order_relaxed) -
+           t->n_reserved;
+}
+
+/* Call f(t) in s seconds, by *out. False when there is no memory. */
+static bool set_timer(struct event **out, struct sl_task *t,
+                      event_callback_fn f, double s)
+{
+    struct timeval tv = {.tv_sec = (time_t)s,
+                         .tv_usec =
+                             (suseconds_t)((s - (double)(time_t)s) * 1e6)};
+
+    if (!*out)
+        *out = evtimer_new(t->s->base, f, t);
+    return *out && !event_add(*out, &tv);
+}
+
+static void on_wait(evutil_socket_t fd, short what, void *arg);
+
+/* Wait for a turn for s more seconds. False when there is no memory, and t is
+ * gone. */
+static bool wait_for_turn(struct sl_task *t, double s)
+{
+    if (set_timer(&t->wait, t, on_wait, s))
+        return true;
+    fail(t, 503, NULL, "no memory is left for a deadline");
+    return false;
+}
+
+/* It has waited for as long as anything may, from when it was whole; or alone,
+ * for a thread that has not looked yet, which is no queue. */
 static void on_wait(evutil_socket_t fd, short what, void *arg)
 {
+    struct sl_task *t = arg;
+
     (void)fd;
     (void)what;
-    if (!has_begun(arg))
-        fail_wait(arg);
+    if (has_begun(t))
+        return;
+    if (n_others(t) == 0)
+        (void)wait_for_turn(t, GRACE_S);
+    else
+        fail_wait(t);
+}
+
+/* False when it has waited too long, or there is no memory, and t is gone. The
+ * server's own time to read it counts, where others have all places; where they
+ * do not, it would be refused for nothing but that. */
+static bool limit_wait(struct sl_task *t, double spent_s)
+{
+    double s = t->s->opts.queue_s - spent_s;
+
+    if (t->s->opts.queue_s <= 0 || has_begun(t))
+        return true;
+    if (n_others(t) < t->s->max_seqs)
+        return wait_for_turn(t, s > GRACE_S ? s : GRACE_S);
+    if (s > 0)
+        return wait_for_turn(t, s);
+    fail_wait(t);
+    return false;
 }
 
 /* Seconds from when the request was whole: the least of what the server and the
@@ -449,34 +508,14 @@ static double limit_s(const struct sl_server *s, const struct sl_request *q)
     return least;
 }
 
-/* A timer of t, *out; false when there is no memory. */
-static bool set_timer(struct event **out, struct sl_task *t,
-                      event_callback_fn f, double s)
-{
-    struct timeval tv = {.tv_sec = (time_t)s,
-                         .tv_usec =
-                             (suseconds_t)((s - (double)(time_t)s) * 1e6)};
-
-    *out = evtimer_new(t->s->base, f, t);
-    return *out && !event_add(*out, &tv);
-}
-
 /* False when the task was too late, or has no memory, and is gone. */
 static bool set_deadlines(struct sl_task *t)
 {
     double spent_s = sl_clock_s(t->x->begun_ns, sl_clock_ns());
-    double s = limit_s(t->s, &t->q), wait_s = t->s->opts.queue_s;
+    double s = limit_s(t->s, &t->q);
 
-    if (wait_s > 0 && !has_begun(t)) {
-        if (wait_s <= spent_s) {
-            fail_wait(t);
-            return false;
-        }
-        if (!set_timer(&t->wait, t, on_wait, wait_s - spent_s)) {
-            fail(t, 503, NULL, "no memory is left for a deadline");
-            return false;
-        }
-    }
+    if (!limit_wait(t, spent_s))
+        return false;
     if (s <= 0)
         return true;
     s -= spent_s;

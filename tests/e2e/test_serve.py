@@ -792,21 +792,30 @@ def z_tokens_that_wait():
 @test
 def z_waiting_counts_from_the_whole_request():
     """And so it does while the request is read: one that had no turn until then
-    is refused before its stream begins."""
-    s = Server("--max-num-seqs", "1", "--queue-timeout", "0.1")
+    is refused before its stream begins. But not where nobody else is: the
+    server's own time to read is no queue."""
+    s = Server("--max-num-seqs", "1", "--queue-timeout", "0.00001",
+               context=65536)
     try:
+        for _ in range(20):
+            s.post(P, text(max_tokens=1))
         for _ in range(5):  # until one is there that takes all the time
             c = s.connect()
-            body = json.dumps(text(max_tokens=400, ignore_eos=True, n=100,
+            body = json.dumps(text(max_tokens=60000, ignore_eos=True,
                                    stream=True))
             c.sendall((f"POST {P} HTTP/1.0\r\nContent-Length: {len(body)}\r\n"
                        f"\r\n{body}").encode())
-            if b" 200 " in c.recv(100):
+            data = b""
+            while b"data: {" not in data:  # it has the place
+                data += c.recv(65536) or check(False, data)
+            body = json.dumps(text(stream=True, metadata=[0] * 200_000))
+            r, data = s.ask("POST", P, body)
+            c.close()
+            if r.status == 503:
                 break
-        body = json.dumps(text(stream=True, metadata=[0] * 2_000_000))
-        r, data = s.ask("POST", P, body)
+            wait_for(lambda: s.ask("GET", "/load")[1] == b'{"server_load":0}',
+                     "it is gone")
         check(r.status == 503 and b"--queue-timeout" in data, data[:200])
-        c.close()
     finally:
         s.stop(signal.SIGKILL)
 
