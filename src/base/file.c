@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/machine.h"
 #include "base/mem.h"
 
 /* Open a regular file for reading; *len is its size. */
@@ -149,12 +150,14 @@ int sl_file_write(const char *path, const void *p, size_t len,
                   struct sl_err *err)
 {
     char tmp[4096];
-    int fd, e, n = snprintf(tmp, sizeof(tmp), "%s.%ld.tmp", path,
-                            (long)getpid());
+    /* No process number: other containers have the same ones. */
+    int n = snprintf(tmp, sizeof(tmp), "%s.%016llx.tmp", path,
+                     (unsigned long long)sl_machine_random());
+    int fd, e;
 
     if (n < 0 || (size_t)n >= sizeof(tmp))
         return sl_fail(err, SL_EARG, "the path '%.100s...' is too long", path);
-    fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd < 0)
         return sl_fail_errno(err, errno, "writing '%s'", path);
     e = write_all(fd, p, len) ? errno : 0;

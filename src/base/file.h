@@ -28,7 +28,8 @@ int sl_file_read(char **out, size_t *len, const char *path, size_t max,
 void sl_file_free(char *text);
 
 /* Write a whole file so that others see all of it or nothing: a temporary
- * beside it, fsync, rename. */
+ * beside it, PATH.RANDOM.tmp, fsync, rename. Any number may write the same file
+ * at once: the last one gives it its name. */
 int sl_file_write(const char *path, const void *p, size_t len,
                   struct sl_err *err);
 

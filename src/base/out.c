@@ -95,7 +95,7 @@ static int open_nameless(const char *path, mode_t mode)
 
 static int start(struct sl_out *o, struct sl_err *err)
 {
-    int how = O_RDWR | O_CREAT | O_CLOEXEC | (o->spare ? O_EXCL : O_TRUNC);
+    int how = O_RDWR | O_CREAT | O_CLOEXEC | O_EXCL;
     mode_t mode = o->spare ? 0600 : 0666;
 
     o->fd = open_nameless(o->path, mode);
@@ -145,9 +145,9 @@ static int open_out(struct sl_out *o, const char *path, uint64_t bytes,
                     bool spare, struct sl_err *err)
 {
     char tmp[PATH_CAP];
-    uint64_t tag = spare ? sl_machine_random() : (uint64_t)getpid();
+    /* Only digits where the next one sweeps; see sweep_one. */
     int n = snprintf(tmp, sizeof(tmp), spare ? "%s.%016llx.tmp" : "%s.%llu.tmp",
-                     path, (unsigned long long)tag);
+                     path, (unsigned long long)sl_machine_random());
     int rc;
 
     *o = (struct sl_out){.fd = -1, .spare = spare};
@@ -219,12 +219,7 @@ static int give_name(struct sl_out *o)
 
     snprintf(self, sizeof(self), "/proc/self/fd/%d", o->fd);
     (void)flock(o->fd, LOCK_EX | LOCK_NB);
-    if (!linkat(AT_FDCWD, self, AT_FDCWD, o->tmp, AT_SYMLINK_FOLLOW))
-        return 0;
-    /* Left by a process of this number, before the last start of the machine.
-     */
-    if (errno != EEXIST || unlink(o->tmp) ||
-        linkat(AT_FDCWD, self, AT_FDCWD, o->tmp, AT_SYMLINK_FOLLOW))
+    if (linkat(AT_FDCWD, self, AT_FDCWD, o->tmp, AT_SYMLINK_FOLLOW))
         return errno;
     return 0;
 }

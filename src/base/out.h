@@ -4,9 +4,9 @@
  * before the work and not after it. The bytes go to a file without a name, of
  * which a process that is killed leaves nothing; closing without a failure
  * syncs it and gives it its name. Where the file system has no such files they
- * go to PATH.PID.tmp, or, of a spare one, to PATH.RANDOM.tmp, and the next
- * process that writes PATH removes what a killed one left: a lock tells a
- * leftover from a file that somebody is writing.
+ * go to PATH.RANDOM.tmp, and the next process that writes PATH, unless it is a
+ * spare one, removes what a killed one left: a lock tells a leftover from a
+ * file that somebody is writing.
  */
 #ifndef SL_BASE_OUT_H
 #define SL_BASE_OUT_H

@@ -12,6 +12,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/machine.h"
 #include "base/mem.h"
 
 #define MAX_DEPTH 64 /* folders below one that is removed */
@@ -130,7 +131,8 @@ static int open_parent(int *out, const char **leaf, const char *root,
 
 static void temporary(char out[80], const char *what)
 {
-    snprintf(out, 80, ".sluice-%s-%ld.tmp", what, (long)getpid());
+    snprintf(out, 80, ".sluice-%s-%016llx.tmp", what,
+             (unsigned long long)sl_machine_random());
 }
 
 int sl_tree_link_below(const char *root, const char *rel, const char *target,
@@ -138,13 +140,13 @@ int sl_tree_link_below(const char *root, const char *rel, const char *target,
 {
     const char *leaf;
     char tmp[80];
-    int fd, e = 0, rc = open_parent(&fd, &leaf, root, rel, err);
+    int fd, e, rc = open_parent(&fd, &leaf, root, rel, err);
 
     if (rc)
         return rc;
     temporary(tmp, "link");
-    (void)unlinkat(fd, tmp, 0);
-    if (symlinkat(target, fd, tmp) || renameat(fd, tmp, fd, leaf)) {
+    e = symlinkat(target, fd, tmp) ? errno : 0;
+    if (!e && renameat(fd, tmp, fd, leaf)) {
         e = errno;
         (void)unlinkat(fd, tmp, 0);
     }

@@ -23,6 +23,7 @@
 #include "base/order.h"
 #include "base/plain.h"
 #include "base/term.h"
+#include "base/tree.h"
 #include "base/utf8.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -559,6 +560,33 @@ static void file_round_trip(void **s)
     assert_int_equal(rmdir(dir), 0); /* no temporary is left behind */
 }
 
+/* Another container's process may have our number and write in our folder: what
+ * it has so far is neither taken nor removed. */
+static void others_of_our_number(void **s)
+{
+    static const char *const name[] = {"f.", ".sluice-link-"};
+    char dir[] = "/tmp/sluice-test-XXXXXX", path[64], theirs[2][96];
+    char *text;
+    size_t len;
+
+    (void)s;
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof(path), "%s/f", dir);
+    for (int i = 0; i < 2; i++) {
+        snprintf(theirs[i], sizeof(theirs[i]), "%s/%s%ld.tmp", dir, name[i],
+                 (long)getpid());
+        assert_int_equal(sl_file_write(theirs[i], "half", 4, NULL), 0);
+    }
+    assert_int_equal(sl_file_write(path, "ours", 4, NULL), 0);
+    assert_int_equal(sl_tree_link_below(dir, "l", "f", NULL), 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(sl_file_read(&text, &len, theirs[i], 4, NULL), 0);
+        assert_memory_equal(text, "half", 4);
+        sl_file_free(text);
+    }
+    assert_int_equal(sl_tree_remove(dir, NULL), 0);
+}
+
 static void file_errors(void **s)
 {
     struct sl_err e;
@@ -715,6 +743,7 @@ int main(void)
         cmocka_unit_test(mem_fails_on_demand),
         cmocka_unit_test(mem_zeroed_and_empty),
         cmocka_unit_test(file_round_trip),
+        cmocka_unit_test(others_of_our_number),
         cmocka_unit_test(file_errors),
         cmocka_unit_test(log_levels),
         cmocka_unit_test(dtype_bytes),
