@@ -21,14 +21,27 @@ struct sweep {
     const char *dir, *name; /* of the file that is to be written */
 };
 
-/* NAME.DIGITS.tmp: who writes one holds a lock on it, which ends with the
- * process. */
+/* Who writes one holds a lock on it, which ends with the process. */
+bool sl_out_left(const char *path, bool remove)
+{
+    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    bool left;
+
+    if (fd < 0)
+        return false;
+    left = !flock(fd, LOCK_EX | LOCK_NB);
+    if (left && remove)
+        left = !unlink(path);
+    (void)close(fd);
+    return left;
+}
+
+/* NAME.DIGITS.tmp. */
 static void sweep_one(void *ctx, const char *name)
 {
     const struct sweep *w = ctx;
     size_t n = strlen(w->name), digits;
     char path[PATH_CAP];
-    int fd;
 
     if (strncmp(name, w->name, n) || name[n] != '.')
         return;
@@ -36,12 +49,7 @@ static void sweep_one(void *ctx, const char *name)
     if (!digits || strcmp(name + n + 1 + digits, ".tmp") ||
         sl_path_join(path, sizeof(path), w->dir, name, NULL))
         return;
-    fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0)
-        return;
-    if (!flock(fd, LOCK_EX | LOCK_NB))
-        (void)unlink(path);
-    (void)close(fd);
+    (void)sl_out_left(path, true);
 }
 
 /* The folder that a path is in; NULL when its name is too long. *name is the

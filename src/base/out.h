@@ -53,4 +53,8 @@ void sl_out_unmap(const struct sl_out *o, unsigned char *p);
  * Does nothing for one that was never opened. */
 int sl_out_close(struct sl_out *o, int rc, struct sl_err *err);
 
+/* Was this temporary of such a file left by a process that ended? Then it is
+ * removed if `remove`. */
+bool sl_out_left(const char *path, bool remove);
+
 #endif

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/out.h"
 #include "model/packing.h"
 
 #define PATH_CAP 4096
@@ -18,6 +19,7 @@
 /* A file that was just made may not have its receipt yet. */
 #define GRACE_NS (DAY_NS / 24)
 #define END ".sluice"
+#define TMP ".tmp"
 
 struct sweep {
     const struct sl_packing_sweep *s;
@@ -66,14 +68,38 @@ static void look(void *ctx, const char *name)
     sl_file_free(text);
 }
 
+/* HEX.ANYTHING.tmp: before it has its name; see base/file.h and base/out.h. */
+static bool is_temporary(const char *name)
+{
+    size_t n = strlen(name), end = strlen(TMP);
+
+    return strspn(name, "0123456789abcdef") == HEX && name[HEX] == '.' &&
+           n > HEX + end && !strcmp(name + n - end, TMP);
+}
+
+/* Packing may take long, so that age alone says nothing. */
+static void packed_temporary(struct sweep *w, const char *path)
+{
+    uint64_t bytes;
+
+    if (older(path, GRACE_NS, w, &bytes) && sl_out_left(path, !w->s->dry_run))
+        w->s->removed(w->s->ctx, path, bytes);
+}
+
 static void packed_file(void *ctx, const char *name)
 {
     struct sweep *w = ctx;
     char path[PATH_CAP];
     uint64_t bytes;
 
+    if (!path_of(path, w->packed, name))
+        return;
+    if (is_temporary(name)) {
+        packed_temporary(w, path);
+        return;
+    }
     if (strlen(name) != HEX + strlen(END) || strcmp(name + HEX, END) ||
-        !path_of(path, w->packed, name) || !older(path, GRACE_NS, w, &bytes))
+        !older(path, GRACE_NS, w, &bytes))
         return;
     w->key = name;
     w->wanted = false;
@@ -81,15 +107,17 @@ static void packed_file(void *ctx, const char *name)
         drop(w, path, bytes);
 }
 
-/* A receipt, or times of steps: both are touched by those who use them. */
+/* A receipt, or times of steps: both are touched by those who use them. Nobody
+ * writes either for as long as the grace. */
 static void small_file(void *ctx, const char *name)
 {
     struct sweep *w = ctx;
+    bool tmp = is_temporary(name);
     char path[PATH_CAP];
     uint64_t bytes;
 
-    if (strlen(name) == HEX && path_of(path, w->in, name) &&
-        older(path, w->s->days * DAY_NS, w, &bytes))
+    if ((tmp || strlen(name) == HEX) && path_of(path, w->in, name) &&
+        older(path, tmp ? GRACE_NS : w->s->days * DAY_NS, w, &bytes))
         drop(w, path, bytes);
 }
 

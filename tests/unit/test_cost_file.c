@@ -8,6 +8,8 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -272,6 +274,57 @@ static void unread_ones_go(void **state)
     assert_int_equal(count(path), 0);
 }
 
+#define HOUR (3600 * INT64_C(1000000000)) /* ns */
+#define HEX8 "01234567"
+#define HEX64 HEX8 HEX8 HEX8 HEX8 HEX8 HEX8 HEX8 HEX8
+
+/* What killed processes left goes as soon as nobody can be writing it: not what
+ * is young or, where that may take long, locked, nor what others put there. */
+static void halves_go(void **state)
+{
+    static const struct {
+        const char *in, *name;
+        int64_t age_h;
+        bool goes, locked;
+    } file[] = {
+        {"packed/cost", HEX64 ".0123456789abcdef.tmp", 2, true, false},
+        {"packed/cost", HEX64 ".0123456789abcdee.tmp", 0, false, false},
+        {"packed/cost", HEX64 ".123", 2, false, false},
+        {"packed/cost", "x" HEX64 ".123.tmp", 2, false, false},
+        {"packed/by", HEX64 ".123.tmp", 2, true, false},
+        {"packed", HEX64 ".123.tmp", 2, true, false},
+        {"packed", HEX64 ".124.tmp", 0, false, false},
+        {"packed", HEX64 ".125.tmp", 2, false, true},
+        {"packed", "x.123.tmp", 2, false, false},
+        {"packed", "x1234567" HEX8 HEX8 HEX8 HEX8 HEX8 HEX8 HEX8 ".1.tmp", 2,
+         false, false},
+    };
+    int n = 0, fd[SL_COUNTOF(file)];
+    struct sl_packing_sweep s = {.days = 30, .removed = removed, .ctx = &n};
+    char path[300];
+
+    (void)state;
+    for (size_t i = 0; i < SL_COUNTOF(file); i++) {
+        snprintf(path, sizeof(path), "%s/%s", dir, file[i].in);
+        assert_int_equal(sl_tree_make(path, NULL), 0);
+        snprintf(path, sizeof(path), "%s/%s/%s", dir, file[i].in, file[i].name);
+        assert_int_equal(sl_file_write(path, "half", 4, NULL), 0);
+        assert_true(sl_file_touch(path, sl_file_now() - file[i].age_h * HOUR));
+        fd[i] = open(path, O_RDWR | O_CLOEXEC);
+        assert_true(fd[i] >= 0);
+        if (file[i].locked)
+            assert_int_equal(flock(fd[i], LOCK_EX), 0);
+    }
+    assert_int_equal(sl_packing_sweep(dir, &s, NULL), 0);
+    for (size_t i = 0; i < SL_COUNTOF(file); i++) {
+        snprintf(path, sizeof(path), "%s/%s/%s", dir, file[i].in, file[i].name);
+        if ((sl_file_kind(path) == SL_FILE_NONE) != file[i].goes)
+            fail_msg("%s/%s", file[i].in, file[i].name);
+        close(fd[i]);
+    }
+    assert_int_equal(n, 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -284,6 +337,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(steps_leave_no_trace, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(unread_ones_go, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(halves_go, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
