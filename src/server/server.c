@@ -573,11 +573,14 @@ static void on_hup(evutil_socket_t sig, short what, void *arg)
 {
     struct run *r = arg;
     struct sl_err err = {0};
+    char why[sizeof(err.msg)];
 
     (void)what;
     if (sl_trust_load(&r->s.trust, &r->s.opts.trust, &err)) {
-        sl_log(SL_LOG_ERROR, "signal=%d action=reload error=%s", (int)sig,
-               err.msg);
+        /* It may quote the name of a file, and what is in it. */
+        (void)sl_plain_quoted(why, sizeof(why), err.msg);
+        sl_log(SL_LOG_ERROR, "signal=%d action=reload error=\"%s\"", (int)sig,
+               why);
         return;
     }
     sl_http_set_tls(r->s.http, r->s.trust.tls);

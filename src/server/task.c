@@ -279,11 +279,12 @@ static void note_time(struct sl_choice *c, const struct sl_piece *p)
 static void fail_gen(struct sl_choice *c, int rc, const struct sl_err *err)
 {
     struct sl_task *t = c->t;
-    char why[sizeof(err->msg)];
+    char why[sizeof(err->msg)], id[sizeof(t->id)];
 
-    /* It may quote the client's schema. */
+    /* It may quote the client's schema, and the id is the client's. */
     (void)sl_plain_quoted(why, sizeof(why), err->msg);
-    sl_log(SL_LOG_ERROR, "request=%s error=\"%s\"", t->id, why);
+    (void)sl_plain_word(id, sizeof(id), t->id);
+    sl_log(SL_LOG_ERROR, "request=%s error=\"%s\"", id, why);
     t->s->metrics.corrupted += rc == SL_EFORMAT;
     if (rc == SL_EARG || rc == SL_EUNSUP)
         fail(t, 400, "invalid_value", err->msg);
