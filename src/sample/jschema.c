@@ -594,20 +594,24 @@ static bool is_any(const char *s, const char *const *list, size_t n)
     return false;
 }
 
-/* What a part of a document is: what it says, or schemas by names, or values. */
-enum part { SCHEMA, SCHEMAS, VALUES };
+/* What a part of a document is: what it says, schemas by names, values that an
+ * answer may have, or data that constrains nothing. */
+enum part { SCHEMA, SCHEMAS, VALUES, DATA };
 
 static enum part part_at(enum part of, const char *key)
 {
     static const char *const values[] = {"const", "enum"};
+    static const char *const data[] = {"default", "example", "examples"};
     static const char *const schemas[] = {"properties", "patternProperties",
                                           "dependentSchemas", "$defs",
                                           "definitions"};
 
     if (of != SCHEMA)
-        return of == VALUES ? VALUES : SCHEMA;
+        return of == SCHEMAS ? SCHEMA : of;
     if (is_any(key, values, SL_COUNTOF(values)))
         return VALUES;
+    if (is_any(key, data, SL_COUNTOF(data)))
+        return DATA;
     return is_any(key, schemas, SL_COUNTOF(schemas)) ? SCHEMAS : SCHEMA;
 }
 

@@ -503,6 +503,15 @@ static void one_of(void **state)
 static void numbers_and_contradictions(void **state)
 {
     static const struct table t[] = {
+        /* What constrains nothing may say any number. */
+        {SCHEMA,
+         "{'default':{'const':1e60},'example':{'enum':1e60},'examples':"
+         "[{'enum':[1e60],'properties':{'const':1e60}}],'const':1}",
+         {"+1", "-2"}},
+        {SCHEMA,
+         "{'properties':{'default':{'const':2.0,'default':1e60}},'required':"
+         "['default']}",
+         {"+{'default':2}", "-{'default':1"}},
         /* Limits of more digits than are written: rounded inwards. */
         {SCHEMA,
          "{'type':'number','minimum':0.12345678901234567,'maximum':1}",
@@ -686,6 +695,7 @@ static void refusals(void **state)
         {SCHEMA, "{\"enum\":[1,{\"a\":[9007199254740992.0]}]}", "2^53"},
         {SCHEMA, "{\"properties\":{\"enum\":{\"not\":{\"const\":-1e300}}}}",
          "'const' or 'enum'"},
+        {SCHEMA, "{\"properties\":{\"default\":{\"const\":1e60}}}", "2^53"},
         {SCHEMA, "{\"enum\":[\"a\"],\"pattern\":\"b\"}", "finite"},
         {SCHEMA, "{\"type\":\"string\",\"pattern\":\"^a$\",\"minLength\":2}",
          "finite"},
