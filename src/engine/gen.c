@@ -9,6 +9,8 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
+static const char NOT_READY[] = "no piece is ready yet";
+
 /* ---------------------------------------------------------- the engine side */
 
 static bool is_end(const struct sl_gen *g, int32_t id)
@@ -17,6 +19,17 @@ static bool is_end(const struct sl_gen *g, int32_t id)
         if (g->sample.end[i] == id)
             return true;
     return false;
+}
+
+/* mu is held, which orders what there is to take: a flag alone. */
+static void set_ready(struct sl_gen *g, bool yes)
+{
+    atomic_store_explicit(&g->is_ready, yes, memory_order_relaxed);
+}
+
+static bool is_ready(const struct sl_gen *g)
+{
+    return atomic_load_explicit(&g->is_ready, memory_order_relaxed);
 }
 
 /* mu is held. */
@@ -40,6 +53,7 @@ static void put_id(struct sl_gen *g, const struct sl_draw *d)
     g->last_ns = sl_clock_ns();
     if (!g->first_ns)
         g->first_ns = g->last_ns;
+    set_ready(g, true);
 }
 
 /* Why the generation ends with this token, or NONE. */
@@ -174,6 +188,7 @@ void sl_gen_end(struct sl_gen *g, enum sl_finish why)
     if (!sl_stop_feed(&g->stopper, &g->fresh, &g->back.text))
         sl_stop_flush(&g->stopper, &g->back.text);
     g->finish = why;
+    set_ready(g, true);
     sl_unlock(&g->mu);
     /* From let_go on the caller may free g. */
     if (wake)
@@ -200,6 +215,7 @@ static int take(struct sl_gen *g, struct sl_piece *out, struct sl_err *err)
     g->back = old;
     sl_buf_reset(&g->back.text);
     g->back.n_ids = 0;
+    set_ready(g, ended);
     g->told_end = ended;
     *out = (struct sl_piece){
         .text = g->front.text.p ? g->front.text.p : "",
@@ -220,11 +236,6 @@ static int take(struct sl_gen *g, struct sl_piece *out, struct sl_err *err)
     return 1;
 }
 
-static bool has_piece(const struct sl_gen *g)
-{
-    return g->back.n_ids > 0 || g->finish != SL_FINISH_NONE;
-}
-
 int sl_gen_next(struct sl_gen *g, struct sl_piece *out, struct sl_err *err)
 {
     int rc;
@@ -232,7 +243,7 @@ int sl_gen_next(struct sl_gen *g, struct sl_piece *out, struct sl_err *err)
     if (g->told_end)
         return 0;
     sl_lock(&g->mu);
-    while (!has_piece(g))
+    while (!is_ready(g))
         sl_cond_wait(&g->ready, &g->mu);
     rc = take(g, out, err);
     sl_unlock(&g->mu);
@@ -245,9 +256,17 @@ int sl_gen_poll(struct sl_gen *g, struct sl_piece *out, struct sl_err *err)
 
     if (g->told_end)
         return 0;
+    /* Who was woken sees the flag: waking orders. Nothing is formatted here: a
+     * server asks thousands that wait at every step. */
+    if (!is_ready(g)) {
+        if (err) {
+            err->code = SL_EBUSY;
+            memcpy(err->msg, NOT_READY, sizeof(NOT_READY));
+        }
+        return SL_EBUSY;
+    }
     sl_lock(&g->mu);
-    rc = has_piece(g) ? take(g, out, err)
-                      : sl_fail(err, SL_EBUSY, "no piece is ready yet");
+    rc = take(g, out, err);
     sl_unlock(&g->mu);
     return rc;
 }

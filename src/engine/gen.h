@@ -103,6 +103,10 @@ struct sl_gen {
     uint32_t n_said;     /* bytes of the text of all */
     struct sl_shaping shaping;
 
+    /* There is something to take. Set and cleared with mu held; read without,
+     * too, by who polls many of which most have nothing. */
+    atomic_bool is_ready;
+
     struct sl_mutex mu;
     struct sl_cond ready;
     /* Guarded by mu. */

@@ -321,10 +321,12 @@ static bool take_piece(struct sl_choice *c, int rc, const struct sl_piece *p,
 static bool poll_choice(struct sl_choice *c)
 {
     struct sl_task *t = c->t;
-    struct sl_err err = {0};
+    struct sl_err err;
     struct sl_piece p;
     int rc;
 
+    err.code = SL_OK;
+    err.msg[0] = '\0'; /* not all of it: most have nothing */
     while (!c->ended && !(t->q.stream.v && sl_http_is_full(t->x))) {
         rc = sl_gen_poll(c->gen, &p, &err);
         if (rc == SL_EBUSY || rc == 0)
