@@ -221,13 +221,24 @@ static void account(struct sl_task *t, enum sl_reason why)
     note(t, why, n_prompt);
 }
 
+/* Is there all of the answer, though the engine may be in a step yet that
+ * nobody wants? */
+static bool is_whole(const struct sl_task *t)
+{
+    for (uint32_t i = 0; i < t->n_choice; i++)
+        if (!t->choice[i].finish)
+            return false;
+    return !t->failed;
+}
+
 static void on_gone(struct sl_exchange *x)
 {
     struct sl_task *t = x->user;
 
     atomic_store_explicit(&t->cancel, true, memory_order_relaxed);
+    /* The other end has all of a stream whose choices told their ends. */
     if (t->is_live)
-        account(t, SL_R_ABORT);
+        account(t, t->q.stream.v && is_whole(t) ? SL_R_STOP : SL_R_ABORT);
     t->x = NULL;
     if (t->is_live)
         dispose(t); /* else a worker has it; prepared() sees that x is gone */
@@ -251,6 +262,16 @@ static void end(struct sl_task *t)
                            sl_clock_s(t->x->begun_ns, sl_clock_ns()));
     sl_answer_end(t);
     dispose(t);
+}
+
+/* Time is over: an answer that is whole is no less so for that. */
+static void end_or_fail(struct sl_task *t, int status, const char *code,
+                        const char *msg)
+{
+    if (is_whole(t))
+        end(t);
+    else
+        fail(t, status, code, msg);
 }
 
 /* When a piece came; one without tokens is only an end. */
@@ -409,8 +430,9 @@ void sl_task_refuse_waiting(struct sl_server *s)
 void sl_task_abort_all(struct sl_server *s)
 {
     while (s->live)
-        fail(s->live, 503, "draining",
-             "the server is stopping and its time to end what runs is over");
+        end_or_fail(
+            s->live, 503, "draining",
+            "the server is stopping and its time to end what runs is over");
 }
 
 /* ---------------------------------------------------------------- deadlines */
@@ -419,10 +441,10 @@ static void on_late(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
     (void)what;
-    fail(arg, 504, "deadline_exceeded",
-         "the answer was not complete when the time was over that the request "
-         "(timeout, deadline_ms) or the server (--request-timeout) gives; give "
-         "it more, or ask for less");
+    end_or_fail(arg, 504, "deadline_exceeded",
+                "the answer was not complete when the time was over that the "
+                "request (timeout, deadline_ms) or the server "
+                "(--request-timeout) gives; give it more, or ask for less");
 }
 
 static void fail_wait(struct sl_task *t)
