@@ -12,11 +12,12 @@
 #define STEP_STRETCH 4
 #define FIRST_ROWS 32 /* of a prompt, before anything was measured */
 
-/* Of answers beside prompts. The promise is LATE. A prompt is read at all by
+/* Of answers beside prompts. The promise is 2 for all steps but one in a hundred;
+ * what a user measures has more in it than the step. A prompt is read at all by
  * LEAST, however much the machine is disturbed. */
-#define LATE 2
+#define LATE 1.9
 #define LEAST_STRETCH 1.25
-#define LATE_PART 0.01  /* of the steps, at most */
+#define LATE_PART 0.005  /* of the steps, at most */
 #define STRETCH_DOWN 0.1 /* by a late step; chosen */
 
 #define SHARES 2 /* equal parts that a client, or a prompt, may have at most */
@@ -201,7 +202,7 @@ static uint32_t deal_all(struct plan *p, uint32_t left)
     return left;
 }
 
-/* Rows that prompt i may have while prompts are served by length. */
+/* Rows that i, a prompt, may have while prompts are served by length. */
 static uint32_t part_of(const struct plan *p, uint32_t i, uint32_t equal)
 {
     uint32_t n = p->client[p->seq[i].client].n_prompt;
@@ -226,10 +227,13 @@ static uint32_t deal_short(struct plan *p, uint32_t left, uint32_t equal)
     memcpy(at, p->w->seq, p->n * sizeof(*at));
     sl_order(at, p->w->tmp, p->n, is_briefer, p);
     for (uint32_t k = 0; k < p->n && left > 0; k++) {
-        uint32_t i = at[k], got, part = part_of(p, i, equal);
+        uint32_t i = at[k], got, part;
         const struct sl_sched_client *c = &p->client[p->seq[i].client];
 
-        if (!is_hungry(p, i) || p->rows[i] >= part)
+        if (!is_hungry(p, i))
+            continue;
+        part = part_of(p, i, equal);
+        if (p->rows[i] >= part)
             continue;
         got = (uint32_t)sl_min(p->seq[i].n_left, part);
         got = (uint32_t)sl_min(got - p->rows[i],

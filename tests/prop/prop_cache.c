@@ -237,6 +237,9 @@ static void add_bytes(void *ctx, const char *name)
         *(uint64_t *)ctx += s.size;
 }
 
+/* By all engines. One alone may find that reading again is faster. */
+static uint64_t n_disk_load;
+
 /* Rounds of one engine: the budget holds, in memory and on the disk. */
 static uint64_t one_life(struct sl_engine *cold, struct conv *conv,
                          uint32_t first, uint32_t end, uint64_t *seed)
@@ -255,8 +258,7 @@ static uint64_t one_life(struct sl_engine *cold, struct conv *conv,
     verdict(st.prefix.n_kept <= e->n_keep, "more states than the budget", end);
     verdict(st.prefix.page_bytes <= e->mem->kv->bytes, "more pages than there "
             "are", end);
-    verdict(first == 0 || st.prefix.n_disk_load > 0, "the disk was not used",
-            end);
+    n_disk_load += st.prefix.n_disk_load;
     verdict(st.prefix.n_disk_drop == 0, "a file was damaged", end);
     sl_engine_close(&e);
     verdict(sl_dir_each(disk, add_bytes, &bytes, NULL) == 0 && bytes > 0 &&
@@ -279,6 +281,7 @@ static void random_part(uint32_t rounds, uint64_t seed)
         n_cached += one_life(cold, conv, rounds * i / LIVES,
                              rounds * (i + 1) / LIVES, &seed);
     verdict(n_cached > 20 * rounds, "the cache was hardly used", rounds);
+    verdict(n_disk_load > 0, "the disk was not used", rounds);
     sl_engine_close(&cold);
     (void)sl_tree_remove(disk, NULL);
 }

@@ -190,13 +190,13 @@ static void damaged_ones_are_measured_again(void **state)
         "{\"at\":\"%lld\"," TIMES,
         "{\"at\":1e300," TIMES,
         "{\"at\":%lld,\"verify\":[],\"mtp\":[],\"shown\":1}",
-        "{\"at\":%lld,\"verify\":[[1,9]],\"mtp\":[[1,2]]}",
-        "{\"at\":%lld,\"verify\":[[1,9]],\"shown\":3}",
-        "{\"at\":%lld,\"verify\":[[0,9]],\"mtp\":[[1,2]],\"shown\":3}",
-        "{\"at\":%lld,\"verify\":[[1,-9]],\"mtp\":[[1,2]],\"shown\":3}",
-        "{\"at\":%lld,\"verify\":[[1,\"9\"]],\"mtp\":[[1,2]],\"shown\":3}",
-        "{\"at\":%lld,\"verify\":[[4294967297,9]],\"mtp\":[[1,2]],\"shown\":3}",
-        "{\"at\":%lld,\"verify\":[[1,9,1]],\"mtp\":[[1,2]],\"shown\":3}",
+        "{\"at\":%lld,\"verify\":[[1,3333]],\"mtp\":[[1,2]]}",
+        "{\"at\":%lld,\"verify\":[[1,3333]],\"shown\":3}",
+        "{\"at\":%lld,\"verify\":[[0,3333]],\"mtp\":[[1,2]],\"shown\":3}",
+        "{\"at\":%lld,\"verify\":[[1,-3333]],\"mtp\":[[1,2]],\"shown\":3}",
+        "{\"at\":%lld,\"verify\":[[1,\"3333\"]],\"mtp\":[[1,2]],\"shown\":3}",
+        "{\"at\":%lld,\"verify\":[[4294967297,3333]],\"mtp\":[[1,2]],\"shown\":3}",
+        "{\"at\":%lld,\"verify\":[[1,3333,1]],\"mtp\":[[1,2]],\"shown\":3}",
         "{\"at\":%lld,\"verify\":{},\"mtp\":[[1,2]],\"shown\":3}",
         "{\"at\":%lld,\"verify\":[[1,1e300]],\"mtp\":[[1,2]],\"shown\":3}",
         "{\"at\":%lld,\"verify\":[[1,1e-300]],\"mtp\":[[1,2]],\"shown\":3}"};
@@ -218,7 +218,7 @@ static void damaged_ones_are_measured_again(void **state)
             fail_msg("number %zu is believed", i);
         sl_engine_close(&e);
         assert_true(holds(path, "\"verify\":[[1,"));
-        assert_false(holds(path, "[[1,9") || holds(path, "[[1,-9"));
+        assert_false(holds(path, "[[1,3333") || holds(path, "[[1,-3333"));
     }
 }
 
