@@ -186,9 +186,9 @@ static void put_table(struct sl_buf *b, const char *key,
     sl_buf_str(b, "],");
 }
 
-void sl_cost_file_write(const struct sl_engine *e, const char *path)
+void sl_cost_file_write(struct sl_engine *e, const char *path)
 {
-    struct kept k = kept_of((struct sl_engine *)(uintptr_t)e);
+    struct kept k = kept_of(e);
     struct sl_buf b;
 
     sl_buf_init(&b, MAX_BYTES);

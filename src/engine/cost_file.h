@@ -31,6 +31,6 @@ bool sl_cost_file_path(char *path, size_t cap, const struct sl_engine *e,
 bool sl_cost_file_read(struct sl_engine *e, const char *path);
 
 /* Keep what sl_engine_calibrate has just measured. */
-void sl_cost_file_write(const struct sl_engine *e, const char *path);
+void sl_cost_file_write(struct sl_engine *e, const char *path);
 
 #endif

@@ -99,6 +99,28 @@ void rig_feed(struct rig *r, struct sl_seq *q, const int32_t *tok, uint32_t n,
     free(row);
 }
 
+static float *logits_of(struct rig *r, const int32_t *tok, uint32_t n)
+{
+    float *y = calloc((size_t)n * r->w->conf.vocab, sizeof(*y));
+    struct sl_seq *q = rig_seq(r);
+
+    rig_feed(r, q, tok, n, 0, y);
+    sl_seq_close(&q);
+    return y;
+}
+
+bool rig_same_logits(struct rig *a, struct rig *b)
+{
+    static const int32_t tok[] = {3, 1, 4, 1, 5, 9, 2, 6, 5};
+    uint32_t n = SL_COUNTOF(tok);
+    float *x = logits_of(a, tok, n), *y = logits_of(b, tok, n);
+    bool same = !memcmp(x, y, (size_t)n * a->w->conf.vocab * sizeof(*x));
+
+    free(x);
+    free(y);
+    return same;
+}
+
 uint64_t rig_random(uint64_t *state)
 {
     uint64_t z = *state += 0x9e3779b97f4a7c15u;

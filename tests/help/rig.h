@@ -35,6 +35,10 @@ void rig_close(struct rig *r);
 void rig_feed(struct rig *r, struct sl_seq *q, const int32_t *tok, uint32_t n,
               uint32_t chunk, float *logits);
 
+/* Whether two models of one vocabulary give the same logits, by their bits, for
+ * the rows of some tokens. */
+bool rig_same_logits(struct rig *a, struct rig *b);
+
 /* A sequence, or the end of the program. */
 struct sl_seq *rig_seq(struct rig *r);
 

@@ -90,6 +90,21 @@ const char *scratch_path(const char *dir, const char *file)
     return p;
 }
 
+void scratch_link(const char *dir, const char *name, const char *from)
+{
+    char cwd[300], target[600];
+    const char *path = scratch_path(dir, name);
+
+    (void)mkdir("build", 0777);
+    (void)mkdir(dir, 0777);
+    (void)unlink(path);
+    if (!from)
+        return;
+    must(getcwd(cwd, sizeof(cwd)) != NULL, "getcwd");
+    snprintf(target, sizeof(target), "%s/tests/golden/%s", cwd, from);
+    must(!symlink(target, path), "symlink");
+}
+
 void scratch_write(const char *dir, const char *file, const void *p, size_t n)
 {
     FILE *f = fopen(scratch_path(dir, file), "wb");

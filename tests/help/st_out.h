@@ -29,4 +29,8 @@ void scratch_remove(char *dir);
 const char *scratch_path(const char *dir, const char *file);
 void scratch_write(const char *dir, const char *file, const void *p, size_t n);
 
+/* "dir/name" becomes a link to tests/golden/`from`, or is gone: from NULL.
+ * The folder is made when it is not there. */
+void scratch_link(const char *dir, const char *name, const char *from);
+
 #endif

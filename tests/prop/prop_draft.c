@@ -18,6 +18,7 @@
 #include "engine/gen.h"
 #include "sluice/sluice.h"
 #include "../help/rig.h"
+#include "../help/st_out.h"
 
 #define DIR "build/test-draft-model"
 #define N_OUT 48
@@ -562,42 +563,26 @@ static void run_model(const char *name, const char *dir, int n,
     free(w.got);
 }
 
-static void link_file(const char *from, const char *name)
-{
-    char cwd[200], target[400], path[200];
-
-    snprintf(path, sizeof(path), DIR "/%s", name);
-    unlink(path);
-    if (!from)
-        return;
-    snprintf(target, sizeof(target), "%s/tests/golden/%s",
-             getcwd(cwd, sizeof(cwd)), from);
-    if (symlink(target, path))
-        exit(1);
-}
-
 static void link_two(const char *model, const char *folder)
 {
     char from[100], name[100];
 
     snprintf(from, sizeof(from), "models/%s/config.json", model);
     snprintf(name, sizeof(name), "%sconfig.json", folder);
-    link_file(model[0] ? from : NULL, name);
+    scratch_link(DIR, name, model[0] ? from : NULL);
     snprintf(from, sizeof(from), "models/%s/model.safetensors", model);
     snprintf(name, sizeof(name), "%smodel.safetensors", folder);
-    link_file(model[0] ? from : NULL, name);
+    scratch_link(DIR, name, model[0] ? from : NULL);
 }
 
 /* A small random model with the small test tokenizer beside it, and a block
  * drafter unless its name is empty. */
 static void link_model(const char *model, const char *drafter)
 {
-    mkdir("build", 0777);
-    mkdir(DIR, 0777);
-    mkdir(DIR "/drafter", 0777);
     link_two(model, "");
+    mkdir(DIR "/drafter", 0777);
     link_two(drafter, "drafter/");
-    link_file("tokenizer/tokenizer.json", "tokenizer.json");
+    scratch_link(DIR, "tokenizer.json", "tokenizer/tokenizer.json");
     if (!drafter[0] && rmdir(DIR "/drafter"))
         exit(1);
 }

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../help/st_out.h"
 #include "base/file.h"
 #include "base/tree.h"
 #include "engine/engine.h"
@@ -24,25 +25,12 @@
 
 static char dir[64], cost[128];
 
-static void link_file(const char *from, const char *name)
-{
-    char path[300], cwd[200], target[500];
-
-    snprintf(path, sizeof(path), MODEL "/%s", name);
-    snprintf(target, sizeof(target), "%s/tests/golden/%s", getcwd(cwd, 200),
-             from);
-    unlink(path);
-    assert_int_equal(symlink(target, path), 0);
-}
-
 static int set_up(void **state)
 {
     (void)state;
-    mkdir("build", 0777);
-    mkdir(MODEL, 0777);
-    link_file("models/dense-r2/config.json", "config.json");
-    link_file("models/dense-r2/model.safetensors", "model.safetensors");
-    link_file("tokenizer/tokenizer.json", "tokenizer.json");
+    scratch_link(MODEL, "config.json", "models/dense-r2/config.json");
+    scratch_link(MODEL, "model.safetensors", "models/dense-r2/model.safetensors");
+    scratch_link(MODEL, "tokenizer.json", "tokenizer/tokenizer.json");
     snprintf(dir, sizeof(dir), "build/test-cost-%d", (int)getpid());
     snprintf(cost, sizeof(cost), "%s/%s", dir, SL_PACKING_COST);
     return 0;

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../help/st_out.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "engine/cost.h"
@@ -27,28 +28,15 @@
 static struct sl_engine *engine;
 static atomic_uintptr_t all_are_here;
 
-static void link_file(const char *from, const char *name)
-{
-    char path[300], cwd[200], target[500];
-
-    snprintf(path, sizeof(path), DIR "/%s", name);
-    snprintf(target, sizeof(target), "%s/tests/golden/%s", getcwd(cwd, 200),
-             from);
-    unlink(path);
-    assert_int_equal(symlink(target, path), 0);
-}
-
 static int open_engine(void **state)
 {
     struct sl_engine_opts o;
     struct sl_err err = {0};
 
     (void)state;
-    mkdir("build", 0777);
-    mkdir(DIR, 0777);
-    link_file("models/dense-r2/config.json", "config.json");
-    link_file("models/dense-r2/model.safetensors", "model.safetensors");
-    link_file("tokenizer/tokenizer.json", "tokenizer.json");
+    scratch_link(DIR, "config.json", "models/dense-r2/config.json");
+    scratch_link(DIR, "model.safetensors", "models/dense-r2/model.safetensors");
+    scratch_link(DIR, "tokenizer.json", "tokenizer/tokenizer.json");
     sl_engine_opts_init(&o);
     o.n_thread = 2;
     o.pin = false;
@@ -1202,21 +1190,13 @@ static void write_announced_head(void)
 {
     json_t *j = json_load_file("tests/golden/models/dense-r1/config.json", 0,
                                NULL);
-    char cwd[200], target[400];
 
     mkdir(LOST, 0777);
     json_object_set_new(j, "mtp_num_hidden_layers", json_integer(1));
     assert_int_equal(json_dump_file(j, LOST "/config.json", 0), 0);
     json_decref(j);
-    snprintf(target, sizeof(target),
-             "%s/tests/golden/models/dense-r1/model.safetensors",
-             getcwd(cwd, sizeof(cwd)));
-    unlink(LOST "/model.safetensors");
-    assert_int_equal(symlink(target, LOST "/model.safetensors"), 0);
-    snprintf(target, sizeof(target), "%s/tests/golden/tokenizer/tokenizer.json",
-             cwd);
-    unlink(LOST "/tokenizer.json");
-    assert_int_equal(symlink(target, LOST "/tokenizer.json"), 0);
+    scratch_link(LOST, "model.safetensors", "models/dense-r1/model.safetensors");
+    scratch_link(LOST, "tokenizer.json", "tokenizer/tokenizer.json");
 }
 
 static char lost_head[300];

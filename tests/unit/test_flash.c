@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "model/dflash.h"
 #include "../help/rig.h"
+#include "../help/st_out.h"
 
 #define TARGET "tests/golden/models/dense-r2"
 #define BROKEN "build/test-flash"
@@ -289,20 +290,10 @@ static void test_missing_tensors(void **state)
     struct sl_flash *f = NULL;
     struct sl_err err = {0};
     struct sl_model_opts mo = {.max_row = 64, .max_seq = 2, .max_logit = 16};
-    char cwd[200], from[400];
 
     (void)state;
-    mkdir("build", 0777);
-    mkdir(BROKEN, 0777);
-    unlink(BROKEN "/config.json");
-    unlink(BROKEN "/model.safetensors");
-    assert_non_null(getcwd(cwd, sizeof(cwd)));
-    snprintf(from, sizeof(from), "%s/tests/golden/models/flash-v2/config.json",
-             cwd);
-    assert_int_equal(symlink(from, BROKEN "/config.json"), 0);
-    snprintf(from, sizeof(from),
-             "%s/tests/golden/models/flash-v1/model.safetensors", cwd);
-    assert_int_equal(symlink(from, BROKEN "/model.safetensors"), 0);
+    scratch_link(BROKEN, "config.json", "models/flash-v2/config.json");
+    scratch_link(BROKEN, "model.safetensors", "models/flash-v1/model.safetensors");
     rig_opts_init(&ro);
     rig_open(&r, TARGET, NULL, &ro);
     assert_int_equal(sl_flash_open(&f, BROKEN, r.w, SL_N_DTYPE, r.pool, &mo, &err),

@@ -492,20 +492,29 @@ static void options(void **s)
     sl_manifest_deinit(&m);
 }
 
+/* The options of one argument, or of none, over a profile `p`. What they point
+ * into is the caller's. */
+static json_t *opts_below(struct sl_opts *o, char *flag, const json_t *p)
+{
+    struct sl_err err = {.code = SL_OK};
+    char *line[] = {flag};
+    json_t *flat = NULL;
+
+    sl_opts_init(o, SL_VERB_SERVE);
+    assert_int_equal(sl_opts_line(o, flag != NULL, line, &err), 0);
+    if (sl_setting_apply(&flat, o, p, "kept", &err))
+        fail_msg("%s", err.msg);
+    return flat;
+}
+
 /* What is left of a profile's rule for drafts below one argument. */
 static void rule_below(char *flag, double lenience, int64_t accept)
 {
     json_t *p = json_pack("{s:{s:s,s:f,s:f}}", "spec", "accept", "lenient",
                           "lenience", 0.5, "relax_threshold", 0.25);
-    struct sl_err err = {.code = SL_OK};
-    char *line[] = {flag};
-    json_t *flat = NULL;
     struct sl_opts o;
+    json_t *flat = opts_below(&o, flag, p);
 
-    sl_opts_init(&o, SL_VERB_SERVE);
-    assert_int_equal(sl_opts_line(&o, flag != NULL, line, &err), 0);
-    if (sl_setting_apply(&flat, &o, p, "kept", &err))
-        fail_msg("%s", err.msg);
     assert_int_equal(o.value[SL_OPT_ACCEPT].i, accept);
     assert_true(o.value[SL_OPT_LENIENCE].f == lenience);
     json_decref(flat);
@@ -532,16 +541,12 @@ static void nobody_drafts(void **s)
 {
     json_t *p = json_pack("{s:{s:s}}", "spec", "speculate", "greedy");
     char none[] = "--drafter=none";
-    char *line[] = {none};
 
     (void)s;
     for (int n = 0; n < 2; n++) {
-        json_t *flat = NULL;
         struct sl_opts o;
+        json_t *flat = opts_below(&o, n ? none : NULL, p);
 
-        sl_opts_init(&o, SL_VERB_SERVE);
-        assert_int_equal(sl_opts_line(&o, n, line, NULL), 0);
-        assert_int_equal(sl_setting_apply(&flat, &o, p, "kept", NULL), 0);
         assert_int_equal(o.value[SL_OPT_SPECULATE].i, n == 0 ? 2 : 0);
         json_decref(flat);
     }
@@ -555,15 +560,9 @@ static void numbers_below(char *flag, const char *by, const char *ladder,
     json_t *p = json_pack("{s:{s:s,s:i,s:[[i,i]]},s:{s:s}}", "spec", "drafter",
                           by, "draft_depth", 5, "spec_ladder", 1, 16, "env",
                           "SLUICE_MTP_PRIME", "64");
-    struct sl_err err = {.code = SL_OK};
-    char *line[] = {flag};
-    json_t *flat = NULL;
     struct sl_opts o;
+    json_t *flat = opts_below(&o, flag, p);
 
-    sl_opts_init(&o, SL_VERB_SERVE);
-    assert_int_equal(sl_opts_line(&o, flag != NULL, line, &err), 0);
-    if (sl_setting_apply(&flat, &o, p, "kept", &err))
-        fail_msg("%s", err.msg);
     if (ladder)
         assert_string_equal(o.value[SL_OPT_SPEC_LADDER].s, ladder);
     else

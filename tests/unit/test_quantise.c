@@ -103,18 +103,30 @@ static void test_meaning_is_gguf(void **state)
     }
 }
 
+/* y: what is left of x when it was kept as type t. `told`: see sl_quantise_row. */
+static void there_and_back(enum sl_dtype t, float *y, const float *x,
+                           const float *told)
+{
+    static unsigned char b[2 * MAX_N];
+
+    sl_quantise_row(t, b, x, told, MAX_N);
+    sl_dequantise_row(t, y, b, MAX_N);
+}
+
+static void normals(float *x, uint64_t seed)
+{
+    for (size_t i = 0; i < MAX_N; i++)
+        x[i] = normal(&seed);
+}
+
 /* Error relative to the values, root mean square. */
 static double rms_error(enum sl_dtype t)
 {
     static float x[MAX_N], y[MAX_N];
-    static unsigned char b[2 * MAX_N];
     double err = 0, mag = 0;
-    uint64_t state = 5;
 
-    for (size_t i = 0; i < MAX_N; i++)
-        x[i] = normal(&state);
-    sl_quantise_row(t, b, x, NULL, MAX_N);
-    sl_dequantise_row(t, y, b, MAX_N);
+    normals(x, 5);
+    there_and_back(t, y, x, NULL);
     for (size_t i = 0; i < MAX_N; i++) {
         double e = (double)x[i] - (double)y[i];
 
@@ -155,15 +167,11 @@ static void test_errors(void **state)
 /* The error of large elements, as a part of all error. */
 static double part_of_large(enum sl_dtype t)
 {
-    static unsigned char block[MAX_N * 2];
     static float x[MAX_N], y[MAX_N];
-    uint64_t seed = 8;
     double large = 0, all = 0;
 
-    for (size_t i = 0; i < MAX_N; i++)
-        x[i] = normal(&seed);
-    sl_quantise_row(t, block, x, NULL, MAX_N);
-    sl_dequantise_row(t, y, block, MAX_N);
+    normals(x, 8);
+    there_and_back(t, y, x, NULL);
     for (size_t i = 0; i < MAX_N; i++) {
         double e = (double)x[i] - (double)y[i];
 
@@ -187,11 +195,10 @@ static void test_known_by_number(void **state)
 {
     static unsigned char b[MAX_N * 2];
     static float x[MAX_N];
-    uint64_t seed = 10, all = 0;
+    uint64_t all = 0;
 
     (void)state;
-    for (size_t i = 0; i < MAX_N; i++)
-        x[i] = normal(&seed);
+    normals(x, 10);
     for (size_t i = 0; i < SL_COUNTOF(types); i++) {
         sl_quantise_row(types[i], b, x, NULL, MAX_N);
         all = all * 31 + fnv(b, sl_dtype_bytes(types[i], MAX_N));
@@ -280,11 +287,9 @@ static double weighted_error(enum sl_dtype t, const float *x, const float *w,
                              const float *told)
 {
     static float y[MAX_N];
-    static unsigned char b[2 * MAX_N];
     double err = 0;
 
-    sl_quantise_row(t, b, x, told, MAX_N);
-    sl_dequantise_row(t, y, b, MAX_N);
+    there_and_back(t, y, x, told);
     for (size_t i = 0; i < MAX_N; i++)
         err += (double)w[i] * ((double)x[i] - (double)y[i]) *
                ((double)x[i] - (double)y[i]);
