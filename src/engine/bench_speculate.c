@@ -15,12 +15,13 @@
 #include "engine/gen.h"
 #include "engine/median.h"
 #include "engine/oracle.h"
+#include "model/source.h"
 
 #define MAX_PAIRS (1u << 20)
 #define DUMMY_PROMPT 64 /* ids, without a tokenizer */
 #define MAX_PROMPT 4096 /* ids of a random prompt */
 #define MAX_USERS 64
-#define CONTEXT 8192    /* tokens, unless asked for otherwise */
+#define CONTEXT 8192    /* tokens at most, unless asked for otherwise */
 #define CUT 3           /* drafts of a block that is verified in part */
 #define LENIENCE 0.7f
 #define RELAX 0.3f
@@ -468,16 +469,36 @@ static int check(const struct sl_speculation_opts *o, struct sl_err *err)
     return 0;
 }
 
+/* Tokens of context, where nobody asked for a number: some models were trained
+ * for fewer than a measurement would use. */
+static int default_context(uint32_t *out, const struct sl_speculation_opts *o,
+                           struct sl_err *err)
+{
+    struct sl_source *src = NULL;
+    int rc;
+
+    *out = CONTEXT; /* all shapes have more */
+    if (o->shape)
+        return 0;
+    rc = sl_source_open(&src, o->dir, err);
+    if (!rc)
+        *out = (uint32_t)sl_min(CONTEXT, src->conf.max_pos);
+    sl_source_close(&src);
+    return sl_wrap(err, rc, "opening '%s'", o->dir);
+}
+
 static int open_bench(struct bench *b, struct sl_err *err)
 {
     const struct sl_speculation_opts *o = b->o;
     struct sl_engine_opts eo = *o->engine;
-    int rc;
+    int rc = 0;
 
     eo.prefix_cache = false;
     eo.max_num_seqs = o->n_user;
     if (eo.max_model_len == 0)
-        eo.max_model_len = CONTEXT;
+        rc = default_context(&eo.max_model_len, o, err);
+    if (rc)
+        return rc;
     rc = o->shape ? sl_engine_open_shape(&b->e, o->shape, &eo, err)
                   : sl_engine_open(&b->e, o->dir, &eo, err);
     if (!rc)

@@ -46,9 +46,9 @@ def experts_are_counted():
     check(rows[0]["experts"] == used < rows[1]["experts"]
           <= min(of, 8 * used), rows)
     check(rows[0]["bytes"] < rows[1]["bytes"], rows)
+    # It was trained for less context than is usual.
     j = bench("speculate", "models/demo-moe", "--samples", "1", "--max-tokens",
-              "16", "--num-prompts", "1", "--drafter", "mtp",
-              "--max-model-len", "2048")
+              "16", "--num-prompts", "1", "--drafter", "mtp")
     ways = {w["depth"]: w["experts"] for w in j["ways"]}
     check(ways[0] == used < ways[1] < ways[7] <= min(of, 8 * used), ways)
 
