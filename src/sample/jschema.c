@@ -26,6 +26,11 @@
 #define MAX_WHOLE 0x1p53 /* from here on doubles leave out integers */
 #define STEP 16     /* bytes of a reference that are one step of work */
 
+static const char VAGUE[] =
+    "'const' or 'enum' has a number of about %.17g, and beyond 2^53 only "
+    "integers of 64 bits are kept to the last digit; write it as one, or as a "
+    "string";
+
 /* -------------------------------------------------------- what a schema says
  */
 
@@ -104,11 +109,80 @@ static bool pointer_step(const char **p, char *out, size_t cap)
     return true;
 }
 
+static bool is_any(const char *s, const char *const *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!strcmp(s, list[i]))
+            return true;
+    return false;
+}
+
+/* What a part of a document is: what it says, schemas by names, values that an
+ * answer may have, or data that constrains nothing. */
+enum part { SCHEMA, SCHEMAS, VALUES, DATA };
+
+static enum part part_at(enum part of, const char *key)
+{
+    static const char *const values[] = {"const", "enum"};
+    static const char *const data[] = {"default", "example", "examples"};
+    static const char *const schemas[] = {"properties", "patternProperties",
+                                          "dependentSchemas", "$defs",
+                                          "definitions"};
+
+    if (of != SCHEMA)
+        return of == SCHEMAS ? SCHEMA : of;
+    if (is_any(key, values, SL_COUNTOF(values)))
+        return VALUES;
+    if (is_any(key, data, SL_COUNTOF(data)))
+        return DATA;
+    return is_any(key, schemas, SL_COUNTOF(schemas)) ? SCHEMAS : SCHEMA;
+}
+
+/* A value that an answer may have whose digits are not all known: reals from
+ * 2^53 on, as which integers of more than 64 bits are read, too. NULL: none, or
+ * g, if given, failed. As deep as the document is, which the parser limits. */
+static const json_t *find_vague(struct sl_grammar *g, const json_t *v,
+                                enum part part)
+{
+    const json_t *bad = NULL, *x;
+    const char *key;
+    size_t i;
+
+    if (g && !sl_grammar_spend(g, 1))
+        return NULL;
+    if (part == VALUES && json_is_real(v) &&
+        !(fabs(json_real_value(v)) < MAX_WHOLE))
+        return v;
+    json_object_foreach((json_t *)(uintptr_t)v, key, x)
+        bad = bad ? bad : find_vague(g, x, part_at(part, key));
+    json_array_foreach(v, i, x)
+        bad = bad ? bad : find_vague(g, x, part);
+    return bad;
+}
+
+/* A $ref may make a schema of what was none, as data or a list of schemas: then
+ * its numbers count, which they did not before. */
+static bool is_exact(struct sl_jschema *j, const json_t *v, enum part part)
+{
+    const json_t *bad = part == SCHEMA ? NULL : find_vague(j->g, v, SCHEMA);
+
+    if (bad)
+        sl_grammar_fail(j->g, SL_EUNSUP, VAGUE, json_real_value(bad));
+    return !j->g->failed;
+}
+
+static json_t *enter(const json_t *at, const char *key, enum part *part)
+{
+    *part = part_at(*part, key);
+    return json_object_get(at, key);
+}
+
 json_t *sl_jschema_resolve(struct sl_jschema *j, const json_t *ref,
                            const char *path)
 {
     const char *p = json_string_value(ref);
     json_t *at = j->root;
+    enum part part = SCHEMA;
     char step[512];
     int64_t i = 0;
 
@@ -122,8 +196,8 @@ json_t *sl_jschema_resolve(struct sl_jschema *j, const json_t *ref,
         p++;
         if (!pointer_step(&p, step, sizeof(step)))
             at = NULL;
-        else if (!json_is_array(at))
-            at = json_object_get(at, step);
+        else if (json_is_object(at))
+            at = enter(at, step, &part);
         else if (sl_num_i64(&i, step, strlen(step), 0, INT32_MAX, "", NULL))
             at = NULL;
         else
@@ -135,7 +209,7 @@ json_t *sl_jschema_resolve(struct sl_jschema *j, const json_t *ref,
             "the schema at %s: '$ref' leads to '%.100s', which does "
             "not exist",
             path, json_string_value(ref));
-    return at;
+    return at && is_exact(j, at, part) ? at : NULL;
 }
 
 /* The schema without one keyword. */
@@ -586,89 +660,41 @@ static json_t *as_integer(const json_t *v)
     return json_integer((json_int_t)x);
 }
 
-static bool is_any(const char *s, const char *const *list, size_t n)
+/* 1.0 is 1 in a schema. As deep as it is, which the parser limits. */
+static void write_whole(json_t *v)
 {
-    for (size_t i = 0; i < n; i++)
-        if (!strcmp(s, list[i]))
-            return true;
-    return false;
-}
-
-/* What a part of a document is: what it says, schemas by names, values that an
- * answer may have, or data that constrains nothing. */
-enum part { SCHEMA, SCHEMAS, VALUES, DATA };
-
-static enum part part_at(enum part of, const char *key)
-{
-    static const char *const values[] = {"const", "enum"};
-    static const char *const data[] = {"default", "example", "examples"};
-    static const char *const schemas[] = {"properties", "patternProperties",
-                                          "dependentSchemas", "$defs",
-                                          "definitions"};
-
-    if (of != SCHEMA)
-        return of == SCHEMAS ? SCHEMA : of;
-    if (is_any(key, values, SL_COUNTOF(values)))
-        return VALUES;
-    if (is_any(key, data, SL_COUNTOF(data)))
-        return DATA;
-    return is_any(key, schemas, SL_COUNTOF(schemas)) ? SCHEMAS : SCHEMA;
-}
-
-/* 1.0 is 1 in a schema. As deep as it is, which the parser limits. Returns a
- * value whose digits are not all known: reals from 2^53 on, as which integers
- * of more than 64 bits are read, too. */
-static const json_t *write_whole(json_t *v, enum part part)
-{
-    const json_t *bad = NULL, *b;
     json_t *x, *n;
     size_t i;
 
-    if (part == VALUES && json_is_real(v) &&
-        !(fabs(json_real_value(v)) < MAX_WHOLE))
-        return v;
     for (void *it = json_object_iter(v); it;
          it = json_object_iter_next(v, it)) {
         x = json_object_iter_value(it);
-        b = write_whole(x, part_at(part, json_object_iter_key(it)));
-        bad = bad ? bad : b;
+        write_whole(x);
         n = as_integer(x);
         if (n)
             json_object_iter_set_new(v, it, n);
     }
     json_array_foreach(v, i, x)
     {
-        b = write_whole(x, part);
-        bad = bad ? bad : b;
+        write_whole(x);
         n = as_integer(x);
         if (n)
             json_array_set_new(v, i, n);
     }
-    return bad;
-}
-
-/* Numbers of one value become one number, or are refused. */
-static int even_out(json_t *root, struct sl_err *err)
-{
-    const json_t *bad = write_whole(root, SCHEMA);
-
-    if (!bad)
-        return 0;
-    return sl_fail(err, SL_EUNSUP,
-                   "'const' or 'enum' has a number of about %.17g, and beyond "
-                   "2^53 only integers of 64 bits are kept to the last digit; "
-                   "write it as one, or as a string",
-                   json_real_value(bad));
 }
 
 int sl_jschema_open(struct sl_jschema **out, struct sl_grammar *g, json_t *root,
                     struct sl_err *err)
 {
     struct sl_jschema *j = NULL;
-    int rc = even_out(root, err);
+    const json_t *bad;
+    int rc;
 
-    if (!rc)
-        rc = sl_mem_alloc(&j, 1, sizeof(*j), "a schema", err);
+    write_whole(root);
+    bad = find_vague(NULL, root, SCHEMA);
+    if (bad)
+        return sl_fail(err, SL_EUNSUP, VAGUE, json_real_value(bad));
+    rc = sl_mem_alloc(&j, 1, sizeof(*j), "a schema", err);
     if (rc)
         return rc;
     j->g = g;

@@ -696,6 +696,17 @@ static void refusals(void **state)
         {SCHEMA, "{\"properties\":{\"enum\":{\"not\":{\"const\":-1e300}}}}",
          "'const' or 'enum'"},
         {SCHEMA, "{\"properties\":{\"default\":{\"const\":1e60}}}", "2^53"},
+        /* A reference makes a schema of what is none elsewhere. */
+        {SCHEMA,
+         "{\"default\":{\"const\":1e60},\"properties\":{\"a\":{\"$ref\":"
+         "\"#/default\"}}}",
+         "2^53"},
+        {SCHEMA,
+         "{\"examples\":[1,{\"x\":{\"enum\":[1e60]}}],\"allOf\":[{\"$ref\":"
+         "\"#/examples/1/x\"}]}",
+         "2^53"},
+        {SCHEMA,
+         "{\"$defs\":{\"const\":1e60},\"$ref\":\"#/$defs\"}", "2^53"},
         {SCHEMA, "{\"enum\":[\"a\"],\"pattern\":\"b\"}", "finite"},
         {SCHEMA, "{\"type\":\"string\",\"pattern\":\"^a$\",\"minLength\":2}",
          "finite"},
