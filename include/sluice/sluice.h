@@ -113,6 +113,9 @@ struct sl_engine_opts {
                                 place of the decision: "1:8,4:8,8:4"; or with who
                                 drafts, "4:8:dflash,8:4:mtp"; NULL: none. Read in
                                 open */
+    bool spec_ladder_cut; /* of a ladder that was written for other drafters: to
+                             what those here can, with a line in the log; else
+                             it is an error */
     float spec_disable_ratio; /* drafting stops for a while when it gives less
                                  than this part of the plain rate; 0: never; below
                                  0: 0.98, and never with a depth or a ladder */

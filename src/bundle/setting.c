@@ -14,6 +14,7 @@
 
 #define MAX_UNITS 1024 /* sockets, nodes or core sets; chosen, not measured */
 #define MAX_LADDER 64  /* rungs */
+#define MAX_USERS 65536 /* of a rung */
 #define U53 (0x1p53 - 1)
 
 /* Options of 'serve' that a bundle may not set: paths of this machine, secrets,
@@ -65,6 +66,7 @@ static const char later_env[] = "SLUICE_PD_CHECK_PAYLOAD";
 
 static int ladder(struct sl_walk *w, const json_t *v)
 {
+    json_int_t before = 0;
     size_t i;
     json_t *rung;
 
@@ -77,9 +79,13 @@ static int ladder(struct sl_walk *w, const json_t *v)
         const json_t *rows = json_array_get(rung, 1);
 
         if (json_array_size(rung) != 2 || !json_is_integer(users) ||
-            !json_is_integer(rows) || json_integer_value(users) < 1 ||
+            !json_is_integer(rows) || json_integer_value(users) <= before ||
+            json_integer_value(users) > MAX_USERS ||
             json_integer_value(rows) < 0 || json_integer_value(rows) > 64)
-            return sl_walk_wrong(w, v, "an array of pairs [users, rows]");
+            return sl_walk_wrong(w, v,
+                                 "an array of pairs [users, rows], users 1 to "
+                                 "65536 and rising, rows 0 to 64");
+        before = json_integer_value(users);
     }
     return 0;
 }
@@ -115,8 +121,9 @@ static int check_later(struct sl_walk *w, const struct later *l,
     return rc;
 }
 
-/* The option takes a ladder as text: [[1, 8], [4, 2]] is "1:8,4:2". NULL without
- * memory; the caller ends it. */
+/* The option takes a ladder as text: [[1, 8], [4, 0]] is "1:8,4:1", for the
+ * token before the drafts is a row, too. NULL without memory; the caller ends
+ * it. */
 static json_t *as_text(const json_t *ladder)
 {
     struct sl_buf b;
@@ -126,9 +133,11 @@ static json_t *as_text(const json_t *ladder)
     sl_buf_init(&b, 4096);
     json_array_foreach(ladder, i, rung)
     {
+        json_int_t rows = json_integer_value(json_array_get(rung, 1));
+
         sl_buf_fmt(&b, "%s%lld:%lld", i ? "," : "",
                    (long long)json_integer_value(json_array_get(rung, 0)),
-                   (long long)json_integer_value(json_array_get(rung, 1)));
+                   (long long)(rows ? rows : 1));
     }
     out = sl_buf_check(&b, "a ladder", NULL) ? NULL : json_string(b.p);
     sl_buf_deinit(&b);

@@ -95,6 +95,7 @@ void sl_cli_engine_opts(struct sl_engine_opts *eo, const struct sl_opts *o)
     eo->lenience = (float)v[SL_OPT_LENIENCE].f;
     eo->relax_threshold = (float)v[SL_OPT_RELAX_THRESHOLD].f;
     eo->spec_ladder = v[SL_OPT_SPEC_LADDER].s;
+    eo->spec_ladder_cut = v[SL_OPT_SPEC_LADDER].from == SL_FROM_PROFILE;
     if (sl_opts_has(o, SL_OPT_SPEC_DISABLE_RATIO))
         eo->spec_disable_ratio = (float)v[SL_OPT_SPEC_DISABLE_RATIO].f;
     eo->spec_log_rounds = (uint32_t)v[SL_OPT_SPEC_LOG_ROUNDS].i;

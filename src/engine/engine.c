@@ -660,11 +660,37 @@ static uint32_t deepest(const struct sl_engine *e, enum sl_by by)
     return by == SL_BY_NONE ? e->max_depth : DEPTH;
 }
 
+/* Rungs of a ladder become what those who draft here can give. */
+static void cut_ladder(struct sl_engine *e)
+{
+    struct sl_ladder *l = &e->spec.ladder;
+    uint32_t n_cut = 0;
+
+    for (uint32_t i = 0; i < l->n; i++) {
+        bool gone = !e->drafter[l->rung[i].by] && l->rung[i].by != SL_BY_NONE;
+        uint32_t most;
+
+        if (gone)
+            l->rung[i].by = SL_BY_NONE;
+        most = deepest(e, l->rung[i].by) + 1;
+        n_cut += gone || l->rung[i].rows > most;
+        l->rung[i].rows = (uint32_t)sl_min(l->rung[i].rows, most);
+    }
+    if (n_cut > 0)
+        sl_log(SL_LOG_WARN,
+               "event=spec_ladder_cut rungs=%u most_rows=%u why=\"the bundle's "
+               "ladder asks for drafters, or for drafts at once, that are not "
+               "there\"",
+               n_cut, deepest(e, SL_BY_NONE) + 1);
+}
+
 /* A rung that nobody can fill. */
-static int check_ladder(const struct sl_engine *e, struct sl_err *err)
+static int check_ladder(struct sl_engine *e, struct sl_err *err)
 {
     const struct sl_ladder *l = &e->spec.ladder;
 
+    if (e->opts.spec_ladder_cut)
+        cut_ladder(e);
     for (uint32_t i = 0; i < l->n; i++) {
         if (l->rung[i].by != SL_BY_NONE && !e->drafter[l->rung[i].by])
             return sl_fail(err, SL_EARG,

@@ -11,7 +11,8 @@
 #include "base/err.h"
 
 #define SL_LADDER_RUNGS 64
-#define SL_LADDER_ROWS 16 /* a block of 16: SL_MAX_DRAFT and the token before */
+#define SL_LADDER_ROWS 64 /* that a bundle may ask for: no drafter here has as
+                             many, and who opens it decides what becomes of it */
 
 /* Who drafts. */
 enum sl_by { SL_BY_NONE, SL_BY_NGRAM, SL_BY_MTP, SL_BY_FLASH, SL_N_BY };

@@ -84,7 +84,8 @@ def drafting_that_cannot_be():
     for argv, word in (
             (("--spec-ladder", "2:8,1:8"), "must rise"),
             (("--spec-ladder", "8"), "users:rows"),
-            (("--spec-ladder", "1:99"), "16"),
+            (("--spec-ladder", "1:99"), "64"),
+            (("--spec-ladder", "1:16"), "lower it to 8 rows"),
             (("--spec-ladder", "1:4:mtp", "--drafter", "ngram"), "leaves out"),
             (("--spec-ladder", "1:2", "--speculate", "off"), "nobody drafts"),
             (("--accept", "relaxed", "--speculate", "off"), "--accept"),

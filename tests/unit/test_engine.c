@@ -1199,14 +1199,15 @@ static void write_announced_head(void)
     scratch_link(LOST, "tokenizer.json", "tokenizer/tokenizer.json");
 }
 
-static char lost_head[300];
+static char told[300];
 
 static void take_line(void *ctx, enum sl_log_level level, const char *line)
 {
     (void)ctx;
     (void)level;
-    if (strstr(line, "event=no_draft_head"))
-        snprintf(lost_head, sizeof(lost_head), "%s", line);
+    if (strstr(line, "event=no_draft_head") ||
+        strstr(line, "event=spec_ladder_cut"))
+        snprintf(told, sizeof(told), "%s", line);
 }
 
 /* A configuration that announces a head, and files without: refused where it is
@@ -1230,12 +1231,45 @@ static void test_lost_head(void **state)
     o.drafter = SL_DRAFTER_AUTO;
     assert_int_equal(sl_engine_open(&e, LOST, &o, &err), 0);
     sl_engine_close(&e);
-    assert_non_null(strstr(lost_head, "files do not have all of it"));
-    lost_head[0] = 0;
+    assert_non_null(strstr(told, "files do not have all of it"));
+    told[0] = 0;
     o.drafter = SL_DRAFTER_NGRAM;
     assert_int_equal(sl_engine_open(&e, LOST, &o, &err), 0);
     sl_engine_close(&e);
-    assert_int_equal(lost_head[0], 0);
+    assert_int_equal(told[0], 0);
+    sl_log_set(NULL, NULL, SL_LOG_WARN);
+}
+
+/* A ladder for other drafters: refused where the user wrote it, cut and told
+ * where it came with the model. */
+static void test_ladder_of_others(void **state)
+{
+    struct sl_engine_opts o;
+    struct sl_engine *e = NULL;
+    struct sl_err err = {0};
+
+    (void)state;
+    sl_engine_opts_init(&o);
+    o.n_thread = 1;
+    o.max_num_seqs = 1;
+    o.max_model_len = 64;
+    o.spec_ladder = "1:16,2:4,4:3:dflash,8:1";
+    expect_no_engine(&o, "lower it to 8 rows");
+    o.spec_ladder_cut = true;
+    told[0] = 0;
+    sl_log_set(take_line, NULL, SL_LOG_WARN);
+    assert_int_equal(sl_engine_open(&e, DIR, &o, &err), 0);
+    assert_non_null(strstr(told, "rungs=2 most_rows=8"));
+    assert_int_equal(sl_ladder_rows(&e->spec.ladder, 1), 8);
+    assert_int_equal(sl_ladder_rows(&e->spec.ladder, 2), 4);
+    assert_int_equal(sl_ladder_rows(&e->spec.ladder, 4), 3);
+    assert_int_equal(sl_ladder_who(&e->spec.ladder, 4), SL_BY_NONE);
+    sl_engine_close(&e);
+    told[0] = 0;
+    o.spec_ladder = "1:8";
+    assert_int_equal(sl_engine_open(&e, DIR, &o, &err), 0);
+    sl_engine_close(&e);
+    assert_int_equal(told[0], 0);
     sl_log_set(NULL, NULL, SL_LOG_WARN);
 }
 
@@ -1605,6 +1639,7 @@ int main(void)
         cmocka_unit_test(test_unseen_prefix_is_known),
         cmocka_unit_test(test_nothing_primed),
         cmocka_unit_test(test_options_of_nobody),
+        cmocka_unit_test(test_ladder_of_others),
         cmocka_unit_test(test_options_of_another),
         cmocka_unit_test(test_lost_head),
         cmocka_unit_test(test_lossy_rules),

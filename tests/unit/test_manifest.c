@@ -199,6 +199,8 @@ static const struct bad {
      "'serve.engine.tensor_parallel_size' is 0 and must be"},
     {"serve.spec", "{\"spec_ladder\":[[1]]}",
      "'serve.spec.spec_ladder' is [[1]] and must be"},
+    {"serve.spec", "{\"spec_ladder\":[[4,8],[4,4]]}", "and rising"},
+    {"serve.spec", "{\"spec_ladder\":[[65537,4]]}", "1 to 65536"},
     {"serve.spec", "{\"draft_depth\":99}",
      "'serve.spec.draft_depth' is 99 and must be"},
     {"serve.env", "{\"LD_PRELOAD\":\"x\"}",
