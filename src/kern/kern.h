@@ -18,8 +18,8 @@
  *   exp, log, log1p, sin, cos, sigmoid, silu, softplus
  *               those of kern/math.h, never libm's
  *
- * Weights in fp32, bf16 and fp8 lie in groups of eight output rows: element (r,
- * c) of a matrix with `cols` columns is w[(r / 8 * cols + c) * 8 + r % 8]; the
+ * Weights in fp32, bf16, f16 and fp8 lie in groups of eight output rows: element
+ * (r, c) of a matrix with `cols` columns is w[(r / 8 * cols + c) * 8 + r % 8]; the
  * last group is padded with zeros. So one vector holds a column of eight
  * outputs, and the order of additions of an output does not depend on the width
  * of the vector. Groups of quantised weights are drawn in kern/quant.h.
@@ -46,6 +46,7 @@
  * t < n_tok, r < rows, c < cols. w(r, c) in fp32:
  *   F32   itself
  *   BF16  its 16 bits are the upper half
+ *   F16   an IEEE half, exactly
  *   FP8   e4m3(q) * scale[r / 8 * ceil(cols / 128) + c / 128], one rounding
  *         (exact for bf16 scales); 0x7f and 0xff are NaN
  * scale is NULL but for FP8. Writes rows values per t, not the padding. The

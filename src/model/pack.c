@@ -107,8 +107,6 @@ static bool is_good_scale(float s)
 
 enum sl_dtype sl_pack_type(const struct sl_pack_mat *m)
 {
-    if (m->src_type == SL_F16)
-        return SL_F32;
     if (m->src_type != SL_FP8)
         return m->src_type;
     for (size_t r = 0; r < m->rows; r++)
@@ -141,9 +139,13 @@ static void transpose16(uint64_t w[4])
     }
 }
 
-static bool pack_u16(uint16_t *dst, const unsigned char *const row[G], size_t n)
+/* `exp`: the bits of an element's exponent. All of them set is no number: the
+ * lowest of them carries into the sign then. */
+static bool pack_u16(uint16_t *dst, const unsigned char *const row[G], size_t n,
+                     uint16_t exp_bits)
 {
-    const uint64_t exp = 0x7f807f807f807f80u, one = 0x0080008000800080u;
+    const uint64_t each = 0x0001000100010001u;
+    const uint64_t exp = exp_bits * each, one = (exp_bits & -exp_bits) * each;
     const uint64_t top = 0x8000800080008000u;
     uint64_t bad = 0;
     size_t c = 0;
@@ -168,7 +170,7 @@ static bool pack_u16(uint16_t *dst, const unsigned char *const row[G], size_t n)
             uint16_t v = load16(row[i] + 2 * c);
 
             dst[c * G + i] = v;
-            bad |= (v & (uint64_t)0x7f80) + 0x80;
+            bad |= (v & exp & 0xffff) + (one & 0xffff);
         }
     return !(bad & top);
 }
@@ -233,29 +235,15 @@ static bool pack_u8(uint8_t *dst, const unsigned char *const row[G], size_t n)
     return !(bad & 0x8080808080808080u);
 }
 
-static bool widen_f16(float *dst, const unsigned char *const row[G], size_t n)
-{
-    uint32_t bad = 0;
-
-    for (size_t c = 0; c < n; c++)
-        for (size_t i = 0; i < G; i++) {
-            uint16_t v = load16(row[i] + 2 * c);
-
-            dst[c * G + i] = sl_f16_f32(v);
-            bad |= (v & 0x7c00u) + 0x0400u;
-        }
-    return !(bad & 0x8000u);
-}
-
 static bool pack_run(const struct sl_pack_mat *m, size_t g, size_t col,
                      const unsigned char *const row[G], size_t n)
 {
     size_t at = (g * m->cols + col) * G;
 
     if (m->type == SL_BF16)
-        return pack_u16((uint16_t *)m->dst + at, row, n);
-    if (m->src_type == SL_F16)
-        return widen_f16((float *)m->dst + at, row, n);
+        return pack_u16((uint16_t *)m->dst + at, row, n, 0x7f80);
+    if (m->type == SL_F16)
+        return pack_u16((uint16_t *)m->dst + at, row, n, 0x7c00);
     if (m->type == SL_F32)
         return pack_u32((uint32_t *)m->dst + at, row, n);
     return pack_u8((uint8_t *)m->dst + at, row, n);
@@ -425,8 +413,7 @@ bool sl_pack_mat_groups(const struct sl_pack_mat *m, size_t g0, size_t g1,
         return true;
     }
     for (size_t g = g0; g < g1; g++) {
-        bool whole = (g + 1) * G <= m->rows &&
-                     (m->type == m->src_type || m->src_type == SL_F16);
+        bool whole = (g + 1) * G <= m->rows && m->type == m->src_type;
 
         good &= whole ? pack_whole(m, g) : pack_slow(m, g);
         if (m->type == SL_FP8)

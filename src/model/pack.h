@@ -22,7 +22,7 @@ struct sl_pack_mat {
     const unsigned char *scale;
     enum sl_dtype scale_type; /* F32 or BF16 */
     struct sl_perm row_perm, col_perm;
-    enum sl_dtype type; /* in memory: F32, BF16, FP8 or a quantised one */
+    enum sl_dtype type; /* in memory: F32, BF16, F16, FP8 or a quantised one */
     const float *importance; /* [cols] of each column, when quantised from
                                 numbers; NULL: all alike */
     bool quick;         /* without a search for scales */
@@ -35,8 +35,9 @@ struct sl_pack_mat {
  * identity: heads are in the internal order there. */
 bool sl_pack_is_blocks(const struct sl_pack_mat *m);
 
-/* The type that a matrix has in memory: F16 becomes F32, and FP8 does where the
- * order of heads would part elements that share a scale. Ignores `type`. */
+/* The type that a matrix has in memory: that of its source, but FP8 becomes F32
+ * where the order of heads would part elements that share a scale. Ignores
+ * `type`. */
 enum sl_dtype sl_pack_type(const struct sl_pack_mat *m);
 
 /* Bytes of work space that packing a piece of this matrix takes. */

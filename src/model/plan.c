@@ -296,12 +296,6 @@ static const char *matrix_types(const struct sl_plan *p)
                                  : "F32, BF16, F16 or F8_E4M3 with scales";
 }
 
-/* Is there a product with such weights? */
-static bool has_kernel(enum sl_dtype t)
-{
-    return t == SL_F32 || t == SL_BF16 || t == SL_FP8 || sl_quant_is(t);
-}
-
 /* The next entry of a packed file, which must be this. */
 static bool next_packed(struct sl_plan *p, struct sl_packed_item *out,
                         uint32_t kind, size_t rows, size_t cols)
@@ -309,8 +303,7 @@ static bool next_packed(struct sl_plan *p, struct sl_packed_item *out,
     const struct sl_packed_item *it = p->packed->item + p->n_item;
 
     if (p->n_item < p->packed->n_item && it->kind == kind && it->rows == rows &&
-        it->cols == cols && has_kernel(it->type) &&
-        cols % sl_dtype_get(it->type)->block == 0) {
+        it->cols == cols && cols % sl_dtype_get(it->type)->block == 0) {
         *out = *it;
         return true;
     }

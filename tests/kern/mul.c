@@ -40,6 +40,33 @@ static unsigned any_e4m3(struct check *c)
     return b;
 }
 
+/* The value of an IEEE half, from its definition. */
+static double f16(unsigned h)
+{
+    int e = (int)(h >> 10 & 31);
+    double m = h & 1023;
+    double v = e ? ldexp(1 + m / 1024, e - 15) : ldexp(m / 1024, -14);
+
+    if (e == 31)
+        v = m > 0 ? (double)NAN : (double)INFINITY;
+    return h & 0x8000 ? -v : v;
+}
+
+/* f cut off to a half, or any bits. */
+static unsigned any_f16(struct check *c, float f)
+{
+    double mag = fabs((double)f);
+    unsigned sign = f < 0 ? 0x8000 : 0;
+    int e;
+
+    if (c->fill == FILL_BITS)
+        return (unsigned)below(c, 0x10000);
+    if (!(mag >= 0x1p-14))
+        return sign | (unsigned)(mag * 0x1p24);
+    mag = frexp(fmin(mag, 65504), &e); /* mag 2^e, 1/2 <= mag < 1 */
+    return sign | (unsigned)(e + 14) << 10 | ((unsigned)(mag * 2048) & 1023);
+}
+
 /* Draw weight i in the order of the packed matrix, return what it means. */
 static float draw(struct check *c, struct matrix *m, size_t at, float scale)
 {
@@ -57,6 +84,10 @@ static float draw(struct check *c, struct matrix *m, size_t at, float scale)
         ((uint16_t *)m->w)[at] = (uint16_t)(u >> 16);
         memcpy(&f, &u, sizeof(f));
         return f;
+    case SL_F16:
+        b = any_f16(c, f);
+        ((uint16_t *)m->w)[at] = (uint16_t)b;
+        return (float)f16(b);
     default:
         b = any_e4m3(c);
         ((uint8_t *)m->w)[at] = (uint8_t)b;
@@ -196,6 +227,11 @@ static void check_mul_bf16(struct check *c)
     check_mul(c, SL_BF16);
 }
 
+static void check_mul_f16(struct check *c)
+{
+    check_mul(c, SL_F16);
+}
+
 static void check_mul_fp8(struct check *c)
 {
     check_mul(c, SL_FP8);
@@ -211,6 +247,11 @@ static void check_row_bf16(struct check *c)
     check_row(c, SL_BF16);
 }
 
+static void check_row_f16(struct check *c)
+{
+    check_row(c, SL_F16);
+}
+
 static void check_row_fp8(struct check *c)
 {
     check_row(c, SL_FP8);
@@ -219,9 +260,11 @@ static void check_row_fp8(struct check *c)
 const struct entry mul_entries[] = {
     {"mul_f32", check_mul_f32},
     {"mul_bf16", check_mul_bf16},
+    {"mul_f16", check_mul_f16},
     {"mul_fp8", check_mul_fp8},
     {"row_f32", check_row_f32},
     {"row_bf16", check_row_bf16},
+    {"row_f16", check_row_f16},
     {"row_fp8", check_row_fp8},
     {NULL, NULL},
 };

@@ -31,6 +31,13 @@ static float weight_bf16(const void *w, const float *scale, size_t r, size_t c,
     return sl_bf16_f32(((const uint16_t *)w)[at(r, c, cols)]);
 }
 
+static float weight_f16(const void *w, const float *scale, size_t r, size_t c,
+                        size_t cols)
+{
+    (void)scale;
+    return sl_f16_f32(((const uint16_t *)w)[at(r, c, cols)]);
+}
+
 static float weight_fp8(const void *w, const float *scale, size_t r, size_t c,
                         size_t cols)
 {
@@ -71,6 +78,13 @@ static void mul_bf16(float *restrict y, size_t ldy, const void *restrict w,
     mul(weight_bf16, y, ldy, w, scale, x, ldx, n_tok, rows, cols);
 }
 
+static void mul_f16(float *restrict y, size_t ldy, const void *restrict w,
+                    const float *restrict scale, const float *restrict x,
+                    size_t ldx, size_t n_tok, size_t rows, size_t cols)
+{
+    mul(weight_f16, y, ldy, w, scale, x, ldx, n_tok, rows, cols);
+}
+
 static void mul_fp8(float *restrict y, size_t ldy, const void *restrict w,
                     const float *restrict scale, const float *restrict x,
                     size_t ldx, size_t n_tok, size_t rows, size_t cols)
@@ -98,6 +112,12 @@ static void row_bf16(float *restrict y, const void *restrict w,
     row(weight_bf16, y, w, scale, r, cols);
 }
 
+static void row_f16(float *restrict y, const void *restrict w,
+                    const float *restrict scale, size_t r, size_t cols)
+{
+    row(weight_f16, y, w, scale, r, cols);
+}
+
 static void row_fp8(float *restrict y, const void *restrict w,
                     const float *restrict scale, size_t r, size_t cols)
 {
@@ -108,8 +128,10 @@ void sl_kern_init_ref_mul(struct sl_kern *k)
 {
     k->mul[SL_F32] = mul_f32;
     k->mul[SL_BF16] = mul_bf16;
+    k->mul[SL_F16] = mul_f16;
     k->mul[SL_FP8] = mul_fp8;
     k->row[SL_F32] = row_f32;
     k->row[SL_BF16] = row_bf16;
+    k->row[SL_F16] = row_f16;
     k->row[SL_FP8] = row_fp8;
 }

@@ -1,4 +1,4 @@
-/* kern/wide/mul_tmpl.h - products with a weight matrix in fp32, bf16 or fp8
+/* kern/wide/mul_tmpl.h - products with a weight matrix in fp32, bf16, f16 or fp8
  *
  * A register holds one column of VEC output rows; an output's chain of fused
  * multiply-adds lives in one lane, and several chains run at once to hide the
@@ -41,7 +41,7 @@ struct part {
 
 SL_INLINE size_t column_bytes(enum sl_dtype type)
 {
-    return SL_GROUP * (type == SL_F32 ? 4 : type == SL_BF16 ? 2 : 1);
+    return SL_GROUP * (type == SL_F32 ? 4 : type == SL_FP8 ? 1 : 2);
 }
 
 /* Registers of rows for m tokens: chains, weights and one activation fit. */
@@ -87,6 +87,8 @@ SL_INLINE vf weights(enum sl_dtype type, const struct source *s, size_t c,
         return pair_f32(&s->at, off);
     if (type == SL_BF16)
         return pair_bf16(&s->at, off);
+    if (type == SL_F16)
+        return pair_f16(&s->at, off);
     return vmul(pair_fp8(&s->at, off), scale);
 }
 
@@ -297,6 +299,13 @@ static void mul_bf16(float *restrict y, size_t ldy, const void *restrict w,
     mul(SL_BF16, y, ldy, w, scale, x, ldx, n_tok, rows, cols);
 }
 
+static void mul_f16(float *restrict y, size_t ldy, const void *restrict w,
+                    const float *restrict scale, const float *restrict x,
+                    size_t ldx, size_t n_tok, size_t rows, size_t cols)
+{
+    mul(SL_F16, y, ldy, w, scale, x, ldx, n_tok, rows, cols);
+}
+
 static void mul_fp8(float *restrict y, size_t ldy, const void *restrict w,
                     const float *restrict scale, const float *restrict x,
                     size_t ldx, size_t n_tok, size_t rows, size_t cols)
@@ -308,5 +317,6 @@ void ISA(sl_kern_init_mul)(struct sl_kern *k)
 {
     k->mul[SL_F32] = mul_f32;
     k->mul[SL_BF16] = mul_bf16;
+    k->mul[SL_F16] = mul_f16;
     k->mul[SL_FP8] = mul_fp8;
 }

@@ -60,7 +60,7 @@ struct part {
 
 SL_INLINE size_t element_bytes(enum sl_dtype type)
 {
-    return type == SL_F32 ? 4 : type == SL_BF16 ? 2 : 1;
+    return type == SL_F32 ? 4 : type == SL_FP8 ? 1 : 2;
 }
 
 /* Eight E4M3 bytes with their scale. As the same bits of an IEEE half, shifted
@@ -85,6 +85,8 @@ SL_INLINE __m256 weights(enum sl_dtype type, const void *p, __m256 scale)
         return _mm256_loadu_ps(p);
     if (type == SL_BF16)
         return load_bf16(p);
+    if (type == SL_F16)
+        return _mm256_cvtph_ps(_mm_loadu_si128(p));
     return load_fp8(p, scale);
 }
 
@@ -355,6 +357,11 @@ static void few_bf16(size_t m, const struct part *p)
     few(SL_BF16, m, p);
 }
 
+static void few_f16(size_t m, const struct part *p)
+{
+    few(SL_F16, m, p);
+}
+
 static void few_fp8(size_t m, const struct part *p)
 {
     few(SL_FP8, m, p);
@@ -524,6 +531,23 @@ static void mul_bf16(float *restrict y, size_t ldy, const void *restrict w,
     mul(SL_BF16, few_bf16, n_tok, &p);
 }
 
+static void mul_f16(float *restrict y, size_t ldy, const void *restrict w,
+                    const float *restrict scale, const float *restrict x,
+                    size_t ldx, size_t n_tok, size_t rows, size_t cols)
+{
+    const struct part p = {.y = y,
+                           .ldy = ldy,
+                           .w = w,
+                           .x = x,
+                           .ldx = ldx,
+                           .ld_w = cols * SL_GROUP,
+                           .rows = rows,
+                           .cols = cols};
+
+    (void)scale;
+    mul(SL_F16, few_f16, n_tok, &p);
+}
+
 static void mul_fp8(float *restrict y, size_t ldy, const void *restrict w,
                     const float *restrict scale, const float *restrict x,
                     size_t ldx, size_t n_tok, size_t rows, size_t cols)
@@ -546,5 +570,6 @@ void sl_kern_init_mul__avx2(struct sl_kern *k)
 {
     k->mul[SL_F32] = mul_f32;
     k->mul[SL_BF16] = mul_bf16;
+    k->mul[SL_F16] = mul_f16;
     k->mul[SL_FP8] = mul_fp8;
 }
