@@ -23,7 +23,22 @@ int sl_lockfile_take(struct sl_lockfile *l, const char *path,
                      void (*waiting)(const char *what), struct sl_err *err);
 void sl_lockfile_give(struct sl_lockfile *l);
 
-/* Does a process with this number live? */
+/* Who is at work holds a lock on the file or folder itself: what a killed
+ * process left is what nobody holds. A number of a process says less: those that
+ * share a disk may not see each other's. */
+enum sl_lock_got {
+    SL_LOCK_TAKEN, /* nobody held one */
+    SL_LOCK_HELD,  /* somebody does */
+    SL_LOCK_VAIN   /* nobody knows: there are no locks here, or all have them */
+};
+
+/* At once, on an open file or folder, until that is closed. */
+enum sl_lock_got sl_lockfile_try_fd(int fd);
+/* On one that is there, until given, unless somebody holds it; TAKEN also where
+ * nothing is there. */
+enum sl_lock_got sl_lockfile_try(struct sl_lockfile *l, const char *path);
+
+/* Does a process with this number live? For where locks are in vain. */
 bool sl_lockfile_lives(int64_t pid);
 
 #endif

@@ -95,8 +95,7 @@ int sl_sink_read(const struct sl_sink *s, uint64_t at, void *p, size_t n,
     return 0;
 }
 
-/* Does the path still lead to the open file? */
-static bool is_mine(const struct sl_sink *s)
+bool sl_sink_is_there(const struct sl_sink *s)
 {
     struct stat a, b;
 
@@ -108,7 +107,7 @@ int sl_sink_cut(struct sl_sink *s, uint64_t len, struct sl_err *err)
 {
     char path[sizeof(s->path)];
 
-    if (!is_mine(s)) {
+    if (!sl_sink_is_there(s)) {
         memcpy(path, s->path, sizeof(path));
         sl_sink_close(s);
         if (sl_sink_open(s, path, err))

@@ -35,6 +35,8 @@ int sl_sink_read(const struct sl_sink *s, uint64_t at, void *p, size_t n,
 /* To its first `len` bytes, or fewer. A file that another process has given its
  * final name meanwhile is left as it is, and a new one is begun. */
 int sl_sink_cut(struct sl_sink *s, uint64_t len, struct sl_err *err);
+/* Does its path still lead to it? */
+bool sl_sink_is_there(const struct sl_sink *s);
 int sl_sink_sync(struct sl_sink *s, struct sl_err *err);
 
 /* On the disk, and readable as others' files are. */

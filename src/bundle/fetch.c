@@ -12,9 +12,11 @@
  *   6. the snapshot's link.
  *
  * After step 5 the file is whole for everybody; before it nobody sees it. The
- * lock is the one that other programs take. It may be worth nothing (see
- * base/lockfile.h): a partial file whose owner lives is then left alone and a
- * name of our own is used, and step 5 never replaces what is there.
+ * lock is the one that other programs take. It may be another one than ours
+ * where caches differ, so that who is at a partial file holds a lock on that,
+ * too; and locks may be worth nothing (see base/lockfile.h), so that who wrote
+ * it is told by its number. One that is somebody's is left alone and a name of
+ * our own is used, and step 5 never replaces what is there.
  *
  * A partial file is as long as what was received. After a crash of the machine
  * its end may be zeros that were never written, so then only what was known to
@@ -25,6 +27,7 @@
 #include <unistd.h>
 
 #include "base/lockfile.h"
+#include "base/machine.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/sink.h"
@@ -36,6 +39,7 @@
 #define TURN_BYTES ((uint64_t)16 << 20)
 #define MAX_STATE ((size_t)1 << 16)
 #define BOOT_LEN 40
+#define TRIES 8 /* chosen: each needs another process in a window of us */
 
 struct all {
     const struct sl_fetch_opts *o;
@@ -146,8 +150,8 @@ static void write_state(struct fetch *x)
     json_decref(j);
 }
 
-/* How much of a partial file of `len` bytes counts; *alive when another process
- * that lives is at it. */
+/* How much of a partial file of `len` bytes counts; *alive when its process
+ * seems to be another one that lives. */
 static uint64_t trusted(const struct fetch *x, uint64_t len, bool *alive)
 {
     const char *boot;
@@ -211,11 +215,46 @@ static int digest_prefix(struct fetch *x, struct sl_err *err)
     return rc ? rc : x->digested < x->sink.len ? SL_JOB_SOON : 0;
 }
 
+/* Open the partial file, and hold it. What was given its name, or collected,
+ * between the two is not it any more. */
+static int open_held(struct fetch *x, enum sl_lock_got *got, struct sl_err *err)
+{
+    for (int i = 0; i < TRIES; i++) {
+        int rc = sl_sink_open(&x->sink, x->part, err);
+
+        if (rc)
+            return rc;
+        *got = sl_lockfile_try_fd(x->sink.fd);
+        if (*got != SL_LOCK_TAKEN || sl_sink_is_there(&x->sink))
+            return 0;
+        sl_sink_close(&x->sink);
+    }
+    return sl_fail(err, SL_EBUSY,
+                   "other processes remove '%.300s' while it is opened; try "
+                   "again",
+                   x->part);
+}
+
+/* Names that nobody else has, for the partial file and its state. */
+static int name_own(struct fetch *x, struct sl_err *err)
+{
+    const struct sl_store *s = x->all->o->store;
+    unsigned long long n = sl_machine_random();
+    char end[40];
+    int rc;
+
+    snprintf(end, sizeof(end), ".%016llx.part", n);
+    rc = part_path(x->part, s, x->repo, x->f->digest, end, err);
+    snprintf(end, sizeof(end), ".%016llx.json", n);
+    return rc ? rc : part_path(x->state, s, x->repo, x->f->digest, end, err);
+}
+
 static int open_part(struct fetch *x, struct sl_err *err)
 {
     const struct sl_store *s = x->all->o->store;
-    char dir[SL_TREE_PATH], mine[40];
-    uint64_t keep;
+    enum sl_lock_got got = SL_LOCK_TAKEN;
+    char dir[SL_TREE_PATH];
+    uint64_t keep = 0;
     bool alive;
     int rc = sl_fetch_partial_dir(dir, s, x->repo, err);
 
@@ -225,19 +264,17 @@ static int open_part(struct fetch *x, struct sl_err *err)
         rc = part_path(x->part, s, x->repo, x->f->digest, ".part", err);
     if (!rc)
         rc = part_path(x->state, s, x->repo, x->f->digest, ".json", err);
+    if (!rc)
+        rc = open_held(x, &got, err);
     if (rc)
         return rc;
     keep = trusted(x, UINT64_MAX, &alive);
-    if (alive) {
-        snprintf(mine, sizeof(mine), ".%ld.part", (long)getpid());
-        rc = part_path(x->part, s, x->repo, x->f->digest, mine, err);
+    if (got == SL_LOCK_HELD || (got == SL_LOCK_VAIN && alive)) {
+        sl_sink_close(&x->sink);
+        rc = name_own(x, err);
         if (!rc)
-            rc = part_path(x->state, s, x->repo, x->f->digest, mine + 1, err);
-        if (!rc) /* its state has another name, too */
-            snprintf(x->state + strlen(x->state) - 5, 6, ".json");
+            rc = open_held(x, &got, err);
     }
-    if (!rc)
-        rc = sl_sink_open(&x->sink, x->part, err);
     if (!rc && (x->sink.len > keep || x->sink.len > x->f->size))
         rc = sl_sink_cut(&x->sink, x->sink.len > x->f->size ? 0 : keep, err);
     x->synced = x->sink.fd >= 0 ? x->sink.len : 0;

@@ -5,8 +5,7 @@
  */
 #include "bundle/plan.h"
 
-#include <unistd.h>
-
+#include "base/machine.h"
 #include "base/mem.h"
 #include "bundle/choose.h"
 
@@ -184,17 +183,22 @@ static int ask(const struct sl_pulling *p, const char *dir,
 {
     char tmp[SL_TREE_PATH], conf[SL_TREE_PATH], name[40];
     struct sl_err why = {.code = SL_OK};
+    struct sl_lockfile held;
     int rc;
 
-    snprintf(name, sizeof(name), SL_PLAN_CHECK "%ld", (long)getpid());
+    snprintf(name, sizeof(name), SL_PLAN_CHECK "%016llx",
+             (unsigned long long)sl_machine_random());
     if (!p->o->check || !sl_hub_list_find(l, "config.json") ||
         sl_path_join(tmp, sizeof(tmp), p->o->places->own, name, NULL) ||
         sl_path_join(conf, sizeof(conf), dir, "config.json", NULL) ||
-        sl_tree_make(tmp, NULL) ||
-        sl_tree_share_below(tmp, "config.json", conf, 0644, NULL))
+        sl_tree_make(tmp, NULL))
         return 0; /* the engine will say */
-    rc = p->o->check(p->o->ctx, tmp, &why);
+    (void)sl_lockfile_try(&held, tmp); /* sweep.c */
+    rc = sl_tree_share_below(tmp, "config.json", conf, 0644, NULL)
+             ? 0
+             : p->o->check(p->o->ctx, tmp, &why);
     (void)sl_tree_remove(tmp, NULL);
+    sl_lockfile_give(&held);
     if (rc)
         return sl_fail(err, rc, "'%s' cannot be run: %s", conf, why.msg);
     return 0;

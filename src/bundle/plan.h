@@ -9,7 +9,7 @@
 
 #include "bundle/pull.h"
 
-#define SL_PLAN_CHECK "check-" /* folders in our own state, and a process */
+#define SL_PLAN_CHECK "check-" /* folders in our own state, held while in use */
 
 /* One pull, while it runs. */
 struct sl_pulling {

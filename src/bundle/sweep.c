@@ -425,24 +425,53 @@ static int generations(struct sl_sweep *s, struct sl_err *err)
     return rc;
 }
 
+/* The path with another end behind its last dot, as long as that: false when it
+ * has none. */
+static bool with_end(char out[SL_TREE_PATH], const char *path, const char *end)
+{
+    char *dot;
+
+    snprintf(out, SL_TREE_PATH, "%s", path);
+    dot = strrchr(out, '.');
+    if (!dot || strlen(dot) != strlen(end))
+        return false;
+    memcpy(dot, end, strlen(end));
+    return true;
+}
+
 /* Does the process live that wrote the state of this partial download? */
-static bool is_busy(const char *path)
+static bool writer_lives(const char *path)
 {
     char state[SL_TREE_PATH];
     json_t *j = NULL;
-    char *dot;
-    bool busy;
+    bool lives;
 
-    snprintf(state, sizeof(state), "%s", path);
-    dot = strrchr(state, '.');
-    if (!dot || strlen(dot) < 5)
+    if (!with_end(state, path, ".json") ||
+        sl_json_load(&j, state, MAX_STATE, NULL))
         return false;
-    memcpy(dot, ".json", 6); /* for .part: as long */
-    if (sl_json_load(&j, state, MAX_STATE, NULL))
-        return false;
-    busy = sl_lockfile_lives(json_integer_value(json_object_get(j, "pid")));
+    lives = sl_lockfile_lives(json_integer_value(json_object_get(j, "pid")));
     json_decref(j);
-    return busy;
+    return lives;
+}
+
+/* Is a download at this partial file, or at that of this state? Else it is held
+ * until *l is given, so that none begins with it. */
+static bool is_busy(struct sl_lockfile *l, const char *path)
+{
+    char part[SL_TREE_PATH];
+
+    l->fd = -1;
+    if (!with_end(part, path, ".part"))
+        return false;
+    switch (sl_lockfile_try(l, part)) {
+    case SL_LOCK_TAKEN:
+        return false;
+    case SL_LOCK_HELD:
+        return true;
+    case SL_LOCK_VAIN:
+        break;
+    }
+    return writer_lives(path);
 }
 
 static int partials(struct sl_sweep *s, const char *dir, int64_t least_ns,
@@ -453,44 +482,62 @@ static int partials(struct sl_sweep *s, const char *dir, int64_t least_ns,
     int rc = sl_names_list(&names, dir, err);
 
     for (size_t i = 0; !rc && i < names.n; i++) {
+        struct sl_lockfile l;
         struct sl_stat st;
 
         if (sl_path_join(path, sizeof(path), dir, names.name[i], NULL) ||
             !sl_tree_stat(&st, path, false) || st.kind != SL_FILE_REGULAR ||
             age_ns(&st) < least_ns)
             continue;
-        if (is_busy(path))
+        if (is_busy(&l, path))
             kept(s, path, "a download is at it");
         else if (s->dry_run || !sl_tree_unlink(path, NULL))
             removed(s, path, st.size);
+        sl_lockfile_give(&l);
     }
     sl_names_deinit(&names);
     return rc;
+}
+
+/* Is this such a folder, of a pull that was killed? Then it is held until *l is
+ * given. Where locks are in vain its age tells: no check takes so long. */
+static bool is_left(struct sl_lockfile *l, const char *path, const char *name)
+{
+    const char *id = name + strlen(SL_PLAN_CHECK);
+    enum sl_lock_got got;
+    struct sl_stat st;
+
+    l->fd = -1;
+    if (strncmp(name, SL_PLAN_CHECK, strlen(SL_PLAN_CHECK)) || !*id ||
+        id[strspn(id, "0123456789abcdef")] ||
+        !sl_tree_stat(&st, path, false) || st.kind != SL_FILE_DIR)
+        return false;
+    got = sl_lockfile_try(l, path);
+    return got == SL_LOCK_TAKEN ||
+           (got == SL_LOCK_VAIN && age_ns(&st) > DAY_NS / 24);
 }
 
 /* Folders in which a pull that was killed asked whether the model can be run.
  */
 static int checks(struct sl_sweep *s, struct sl_err *err)
 {
-    size_t front = strlen(SL_PLAN_CHECK);
     struct sl_names names = {.n = 0};
     char path[SL_TREE_PATH];
     int rc = sl_names_list(&names, s->places->own, err);
 
     for (size_t i = 0; !rc && i < names.n; i++) {
         const char *name = names.name[i];
+        struct sl_lockfile l;
         uint64_t bytes;
-        int64_t pid;
 
-        if (strncmp(name, SL_PLAN_CHECK, front) ||
-            sl_num_i64(&pid, name + front, strlen(name + front), 1, INT32_MAX,
-                       "", NULL) ||
-            sl_lockfile_lives(pid) ||
-            sl_path_join(path, sizeof(path), s->places->own, name, NULL))
+        if (sl_path_join(path, sizeof(path), s->places->own, name, NULL))
             continue;
-        bytes = size_of(path, MAX_DEPTH);
-        if (s->dry_run || !sl_tree_remove(path, NULL))
-            removed(s, path, bytes);
+        if (is_left(&l, path, name)) {
+            bytes = size_of(path, MAX_DEPTH);
+            if (s->dry_run || !sl_tree_remove(path, NULL))
+                removed(s, path, bytes);
+        }
+        sl_lockfile_give(&l);
     }
     sl_names_deinit(&names);
     return rc;

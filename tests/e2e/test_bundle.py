@@ -768,10 +768,14 @@ def removed():
         # A download that nobody is at.
         half = h.dir / "data/sluice/partial"
         half.mkdir(exist_ok=True)
-        (half / ("a" * 64 + ".part")).write_bytes(b"x" * 1000)
+        # Its number is somebody's: of a container that ended, say.
+        state = json.dumps({"pid": os.getpid()})
+        (half / ("a" * 64 + ".json")).write_text(state)
+        (half / ("a" * 64 + ".part")).write_bytes(b"x" * (1000 - len(state)))
         (half / ("b" * 64 + ".part")).write_bytes(b"x" * 500)
-        (half / ("b" * 64 + ".json")).write_text(
-            json.dumps({"pid": os.getpid()}))
+        (half / ("b" * 64 + ".json")).write_text('{"pid": 1}')
+        held = open(half / ("b" * 64 + ".part"), "r+")
+        fcntl.flock(held, fcntl.LOCK_EX)
         r = h.run("gc", "--dry-run")
         check(r.rc == 0 and "0 B would go" in r.err, r)
         # While something is fetched nothing is collected.
@@ -784,7 +788,8 @@ def removed():
         check(r.rc == 0 and "1000 B would go" in r.err, r)
         r = h.run("gc", "--partials")
         check(r.rc == 0 and "1000 B freed" in r.err and
-              [p.name[0] for p in half.glob("*.part")] == ["b"], r)
+              sorted(p.name[0] for p in half.iterdir()) == ["b", "b"], r)
+        held.close()
 
 
 @test

@@ -5,6 +5,7 @@ The tests sleep more than they compute (retries, stalls), so they run side by
 side. Each has a cache of its own.
 """
 import concurrent.futures
+import fcntl
 import itertools
 import json
 import os
@@ -426,7 +427,8 @@ def unsupported_model_is_told_early():
 
 @test
 def resume_across_runs():
-    # The first run ends because the hub goes silent for good.
+    # The first run ends because the hub goes silent for good. Its number is
+    # somebody else's by now.
     p = Place("cut", pace=0.02)
     p.repo.fault = "never"
     p.repo.files["model.safetensors"] = BIG
@@ -437,7 +439,7 @@ def resume_across_runs():
     (half / f"{d}.part").write_bytes(BIG[:1500000])
     (half / f"{d}.json").write_text(json.dumps(
         {"digest": d, "size": len(BIG), "bytes_ok": 0, "boot": boot,
-         "pid": 0}))
+         "pid": os.getpid()}))
     p.repo.fault, p.repo.kw = "", {}
     r = p.pull()
     p.whole(r)
@@ -461,6 +463,22 @@ def partial_after_a_crash_of_the_machine():
     p.whole(p.pull())
     got = [h.get("Range") for *_, h in HUB.asked(p.name, "storage")]
     check(got == ["bytes=1000-"], got)
+    p.end()
+
+
+@test
+def partial_of_another():
+    """Who is at it has a lock on it, and in a container any number."""
+    p = Place()
+    half = p.dir / "data/sluice/partial"
+    half.mkdir(parents=True)
+    path = half / f"{sha256(BIG)}.part"
+    path.write_bytes(b"theirs")
+    with open(path, "r+") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        check(p.pull().rc == 0, "pull")
+    check(path.read_bytes() == b"theirs" and len(list(half.iterdir())) == 1,
+          list(half.iterdir()))
     p.end()
 
 
