@@ -6,6 +6,7 @@
 #include <malloc.h>
 #endif
 #include <sys/mman.h>
+#include <unistd.h>
 
 /* A request's larger buffers are some hundred KiB; a system call for each is
  * little beside an answer. Chosen. */
@@ -117,6 +118,16 @@ void sl_mem_unmap(void *p, size_t bytes)
 {
     if (p)
         (void)munmap(p, bytes ? bytes : 1);
+}
+
+void sl_mem_forget(void *p, size_t bytes)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t from = ((uintptr_t)p + page - 1) / page * page;
+    uintptr_t to = ((uintptr_t)p + bytes) / page * page;
+
+    if (from < to)
+        (void)madvise((void *)from, to - from, MADV_DONTNEED);
 }
 
 void sl_mem_give_back(void)

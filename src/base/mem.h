@@ -27,6 +27,9 @@ void sl_mem_free(void *p); /* NULL allowed */
 int sl_mem_map(void *out, size_t bytes, const char *what, struct sl_err *err);
 void sl_mem_unmap(void *p, size_t bytes);
 
+/* The whole pages of a part of it are given back, and zero from then on. */
+void sl_mem_forget(void *p, size_t bytes);
+
 /* For a program that runs for weeks: what is freed goes back to the system, and
  * what was never touched takes no memory, at the price of a system call for each
  * large block. Once, before there are threads. */

@@ -3,9 +3,11 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/out.h"
 #include "engine/importance.h"
 #include "model/gguf_write.h"
 #include "model/packing.h"
+#include "model/plan.h"
 #include "text/tokenizer_json.h"
 
 int sl_convert_tokenizer(struct sl_tokenizer **out, const char *path,
@@ -36,21 +38,48 @@ static bool is_gguf(const char *dst)
     return ends_with(dst, ".gguf") || ends_with(dst, ".GGUF");
 }
 
+/* Weights on their way to another form lie in a file, which need not fit into
+ * memory, beside what is written. */
+struct room {
+    struct sl_out out;
+    unsigned char *base;
+};
+
+/* struct sl_load_place.get */
+static int get_room(void *ctx, const struct sl_plan *plan, unsigned char **base,
+                    struct sl_err *err)
+{
+    struct room *r = ctx;
+    int rc = sl_out_size(&r->out, plan->bytes, err);
+
+    if (!rc)
+        rc = sl_out_map(&r->out, &r->base, err);
+    *base = r->base;
+    return rc;
+}
+
 static int to_gguf(const struct sl_convert_opts *o, struct sl_source *src,
                    const struct sl_importance *imp, struct sl_pool *pool,
                    struct sl_err *err)
 {
+    struct room room = {.base = NULL};
+    struct sl_load_place place = {&room, get_room};
     struct sl_load_opts lo = {.pool = pool,
                               .plan = (enum sl_dtype_plan)o->plan,
                               .importance = imp,
+                              .place = src->packed ? NULL : &place,
                               .progress = o->progress,
                               .progress_ctx = o->progress_ctx};
     struct sl_weights *w = NULL;
-    int rc = sl_weights_load(&w, src, &lo, err);
+    int rc = src->packed ? 0 : sl_out_open_spare(&room.out, o->dst, 0, err);
 
+    if (!rc)
+        rc = sl_weights_load(&w, src, &lo, err);
     if (!rc)
         rc = sl_gguf_write(o->dst, w, src, o->progress, o->progress_ctx, err);
     sl_weights_close(&w);
+    sl_out_unmap(&room.out, room.base);
+    (void)sl_out_close(&room.out, SL_EIO, NULL); /* nobody wants it */
     return rc;
 }
 
@@ -194,8 +223,10 @@ static int verify(uint64_t *n_bytes, const struct sl_convert_opts *o,
                   struct sl_source *src, struct sl_pool *pool,
                   struct sl_err *err)
 {
-    struct sl_load_opts lo = {
-        .pool = pool, .progress = o->progress, .progress_ctx = o->progress_ctx};
+    struct sl_load_opts lo = {.pool = pool,
+                              .check = true,
+                              .progress = o->progress,
+                              .progress_ctx = o->progress_ctx};
     struct sl_weights *w = NULL;
     int rc;
 

@@ -155,6 +155,17 @@ static void advise(const struct load *l, const struct piece *p, advise_fn *fn)
     }
 }
 
+/* What was made of a piece has been seen. */
+static void forget(const struct piece *p)
+{
+    const struct sl_pack_mat *m = &p->item->mat;
+    size_t group = SL_GROUP * sl_dtype_bytes(m->type, m->cols);
+
+    if (p->item->out_mat)
+        sl_mem_forget((unsigned char *)m->dst + p->g0 * group,
+                      (p->g1 - p->g0) * group);
+}
+
 static void note_bad(struct load *l, size_t i)
 {
     size_t seen = atomic_load_explicit(&l->first_bad, memory_order_relaxed);
@@ -185,6 +196,8 @@ static void pack_piece(void *ctx, size_t i, unsigned w)
     else
         good = sl_pack_vec(&it->vec);
     advise(l, p, sl_ckpt_drop);
+    if (l->opts->check)
+        forget(p);
     if (!good)
         note_bad(l, i);
     n += atomic_fetch_add_explicit(&l->done, n, memory_order_relaxed);

@@ -130,6 +130,8 @@ struct sl_load_opts {
     const struct sl_conf *shape; /* dummy: instead of a folder's config.json;
                                     borrowed for the call */
     struct sl_load_place *place; /* NULL: memory of their own */
+    bool check; /* whether they are good, and no more: memory is given back
+                   piece by piece, and what is loaded is of no use */
     bool copy; /* packed weights: into memory of their own, not mapped */
     sl_progress_fn *progress; /* NULL allowed */
     void *progress_ctx;

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 #include <math.h>
@@ -925,6 +926,33 @@ static void test_dummy(void **state)
     scratch_remove(dir);
 }
 
+/* Who only wants to know whether a model is good keeps none of it. */
+static void test_check(void **state)
+{
+    struct sl_load_opts o = {.pool = pool};
+    struct sl_weights *w[2] = {0};
+    struct sl_err err = {0};
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), n = 0;
+    uintptr_t at;
+
+    (void)state;
+    for (int i = 0; i < 2; i++, o.check = true)
+        if (sl_weights_open(&w[i], "tests/golden/models/dense-r1", &o, &err))
+            fail_msg("%s", err.msg);
+    at = (uintptr_t)w[1]->embed.w - (uintptr_t)w[1]->base;
+    for (at = sl_round_up(at, page);
+         at + page <= sl_dtype_bytes(SL_BF16, (size_t)w[1]->embed.rows *
+                                                  w[1]->embed.cols);
+         at += page, n++) {
+        assert_memory_not_equal(w[0]->base + at, w[1]->base + at, page);
+        assert_int_equal(w[1]->base[at], 0);
+        assert_memory_equal(w[1]->base + at, w[1]->base + at + 1, page - 1);
+    }
+    assert_true(n > 0);
+    sl_weights_close(&w[0]);
+    sl_weights_close(&w[1]);
+}
+
 static void test_no_memory(void **state)
 {
     struct tiny t = plain;
@@ -987,7 +1015,8 @@ int main(void)
         cmocka_unit_test(test_mlx),       cmocka_unit_test(test_lists),
         cmocka_unit_test(test_damage),    cmocka_unit_test(test_mtp),
         cmocka_unit_test(test_progress),  cmocka_unit_test(test_dummy),
-        cmocka_unit_test(test_no_memory), cmocka_unit_test(test_shards),
+        cmocka_unit_test(test_check),     cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_shards),
     };
     int rc;
 
