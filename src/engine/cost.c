@@ -111,8 +111,12 @@ static struct span span_of(const struct sl_cost *c, uint32_t n_row)
  * linear in rows; beyond the last known one it is proportional to rows. */
 static double rows_s(const struct sl_cost *c, uint32_t n_row)
 {
-    struct span p = span_of(c, n_row);
+    struct span p;
+    uint32_t i = bucket(n_row);
 
+    if (i < SL_COST_EXACT && c->step_s[i] > 0 && n_row == i + 1)
+        return known_s(c, (int)i); /* it is asked for often */
+    p = span_of(c, n_row);
     if (p.lo < 0)
         return p.hi < 0 ? 0 : known_s(c, p.hi);
     if (p.hi < 0)

@@ -25,15 +25,22 @@
  *
  * Drafting is off where it gains less than MIN_GAIN, which is about the error
  * of the tables: so it loses nothing. What is off is tried again now and then
- * by a round of a few drafts, a probe. How often is a matter of time, not of
- * rounds: a probe is paid from a credit that grows by PROBE_SHARE of all time,
- * and is charged with all passes of drafters while nobody drafted for gain, which
- * includes the rows that they had not seen. So being off costs that share and no
- * more, with one user or with many, whatever a probe costs. A probe that was
- * right earns the token it gave, and the next one comes soon. There is none where
- * even drafts that are always right would not pay. A kind of drafts of which
- * little was seen yet is paid like this, too, however good it is hoped to be: or
- * the first short answer would lose what finding out costs.
+ * by a round of a few drafts, a probe.
+ *
+ * All drafts are paid from one credit, whoever asks for them: with what their
+ * round takes longer than a plain one, and a draft that was right earns the
+ * token it gave. The credit grows by PROBE_SHARE of all time and ends at
+ * MOST_CREDIT steps, which is also what a server begins with. So drafts of all
+ * answers together never lose more than these steps and that share, whatever
+ * comes: with one user or with many, in short answers or long, where little was
+ * seen yet, and where a text is worse than all before it. And where drafting
+ * paid, the next answer begins with credit, and with what was learned: nothing
+ * is found out anew.
+ *
+ * What a probe has to show its drafter first is charged, too, as long as nobody
+ * drafts for gain. There is none where even drafts that are always right would
+ * not pay. A kind of drafts of which little was seen yet is a probe, however
+ * good it is hoped to be: it has to be paid in advance.
  *
  * A block comes with how sure its drafter is of each token. That is held against
  * how often such tokens were right (eight bins), and the running product says
@@ -50,7 +57,7 @@
 #define GAIN_SHOWN 0.1  /* of the time that a missed row takes. Chosen. */
 #define HOPE 2          /* drafts that the first guess counts for */
 #define MOST_SEEN 1000000 /* counts end there, before they wrap. Chosen. */
-#define PRIOR 4         /* rounds that what was seen of others counts for */
+#define PRIOR 16        /* rounds that what was seen of others counts for */
 #define PROVEN 16       /* drafts that were judged: then they may be believed, and
                            until then they are paid from the credit; but for */
 #define FEW 4           /* when they would pay even with */
@@ -61,8 +68,8 @@
 #define MIN_GAIN 1.03   /* against plain */
 #define KEEP_GAIN 1.03  /* to change the drafter */
 #define PROBE_SHARE 0.005 /* of all time: below the noise. Chosen. */
-#define MOST_CREDIT 4     /* steps: what can be lost at once. Chosen. */
-#define FIRST_CREDIT 0.4  /* steps: one try in the first short answer. Chosen. */
+#define MOST_CREDIT 5 /* steps, 1 % of an answer of 512 tokens: what can be lost at
+                         once. Chosen, simulated. */
 #define SPREAD 32 /* rounds that pay for showing a drafter what it missed, where
                      so many are left. Chosen. */
 #define COULD_AGE 16      /* decisions */
@@ -123,10 +130,17 @@ void sl_guess_init(struct sl_guess *g, const struct sl_speculate *s)
 {
     *g = (struct sl_guess){.by = SL_BY_NONE};
     for (int i = 0; i < SL_N_ODDS; i++) {
-        g->odds[i] = s->odds[i];
-        for (int k = 0; k < SL_MAX_DRAFT; k++)
-            g->odds[i].n_seen[k] =
-                (uint32_t)sl_min(g->odds[i].n_seen[k], PRIOR);
+        struct sl_odds *o = &g->odds[i];
+        double before = 1;
+
+        *o = s->odds[i];
+        for (uint32_t k = 0; k < SL_MAX_DRAFT; k++) {
+            /* What depths lean on is what they are to each other here. */
+            o->right[k] = chance_at(&s->odds[i], k, before);
+            o->fade[k] = before > 0 ? o->right[k] / before : FADE;
+            o->n_seen[k] = (uint32_t)sl_min(o->n_seen[k], PRIOR);
+            before = o->right[k];
+        }
     }
 }
 
@@ -447,6 +461,16 @@ static uint32_t n_dealt(const struct sl_bid *bid, uint32_t n)
     return total;
 }
 
+/* Drafts that are believed need not be paid in advance: the credit may fall
+ * below nothing by what one round costs. */
+static void charge(const struct batch *b, const struct sl_bid *bid,
+                   uint32_t total)
+{
+    if (total > 0)
+        b->s->credit_s -=
+            step_s(b, total) - step_s(b, 0) + all_passes_s(b, bid);
+}
+
 /* What is not proven is a try, or nothing. Returns how many drafts are left of
  * those that are believed. */
 static uint32_t pay_unproven(struct batch *b, struct sl_bid *bid)
@@ -463,6 +487,7 @@ static uint32_t pay_unproven(struct batch *b, struct sl_bid *bid)
             bid[i].depth = 0;
         }
     }
+    charge(b, bid, total);
     return total;
 }
 
@@ -568,8 +593,9 @@ void sl_speculate_plan(struct sl_speculate *s, const struct sl_crowd *crowd,
 
     if (n == 0)
         return;
+    s->plain_step_s = step_s(&b, 0);
     if (s->n_plan++ == 0)
-        s->credit_s = FIRST_CREDIT * step_s(&b, 0);
+        s->credit_s = MOST_CREDIT * s->plain_step_s;
     for (uint32_t i = 0; i < n; i++) {
         bid[i].guess->probing = false;
         bid[i].by = SL_BY_NONE;
@@ -586,7 +612,7 @@ void sl_speculate_plan(struct sl_speculate *s, const struct sl_crowd *crowd,
     } else if (could_pay(&b)) {
         for (uint32_t i = 0; i < n; i++)
             choose(&b, &bid[i]);
-        total = best_total(&b, bid, max_draft);
+        total = s->credit_s > 0 ? best_total(&b, bid, max_draft) : 0;
         deal(bid, n, total);
         total = pay_unproven(&b, bid);
         used = n_dealt(bid, n); /* tries, too */
@@ -657,8 +683,7 @@ void sl_speculate_learn(struct sl_speculate *s, struct sl_guess *g,
     odds_learn(&g->odds[odds], n_draft, n_accept, GAIN);
     if (s->n_round % AGE == 0)
         odds_age(&g->odds[odds], n_draft);
-    if (g->probing)
-        s->credit_s += n_accept * s->token_s;
+    s->credit_s += n_accept * s->token_s;
 }
 
 void sl_speculate_shown(struct sl_speculate *s, enum sl_by by, uint32_t n_row,
@@ -718,7 +743,7 @@ uint32_t sl_speculate_cut(const struct sl_speculate *s,
 
 void sl_speculate_earn(struct sl_speculate *s, double step_s, double pass_s)
 {
-    double most = MOST_CREDIT * step_s;
+    double most = MOST_CREDIT * s->plain_step_s;
 
     s->credit_s += PROBE_SHARE * step_s;
     if (!s->pays)

@@ -82,9 +82,9 @@ struct sl_speculate {
     uint32_t could_n, could_other; /* so many sequences and */
     uint64_t could_plan; /* this decision */
 
-    /* Seconds that may be spent on finding out whether drafting pays: a small
-     * share of all time, see speculate.c. */
-    double credit_s, token_s; /* and what a token takes without drafts */
+    /* Seconds that drafts may lose from now on: see speculate.c. */
+    double credit_s, token_s; /* and what a token takes without drafts, */
+    double plain_step_s;      /* and a step */
 
     /* The guard: what rounds with drafts took, and what the same tokens would
      * have taken without. */

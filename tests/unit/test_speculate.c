@@ -288,8 +288,21 @@ static void test_hard_text_costs_little(void **state)
     assert_true(rate(m, DECIDE, 512) > 0.98 * rate(m, 0, 512));
 }
 
-/* Nor does the first short answer, whatever comes of its drafts: trying costs a
- * share of the time that was spent. */
+/* One answer more of n tokens. Returns what it took. */
+static double answer(struct sim *m, uint32_t n)
+{
+    uint64_t end = m->n_tok + n;
+    double before = m->time;
+
+    for (uint32_t i = 0; i < m->n_seq; i++)
+        sl_guess_init(&m->guess[i], &m->s);
+    while (m->n_tok < end)
+        round_of(m, DECIDE);
+    return m->time - before;
+}
+
+/* Nor do short answers, whatever comes of their drafts: what is lost is counted
+ * over all of them, not begun anew in each. */
 static void test_short_answers_lose_nothing(void **state)
 {
     static const double p[] = {0, 0.2, 0.4, 0.6};
@@ -305,14 +318,165 @@ static void test_short_answers_lose_nothing(void **state)
             double got;
 
             m.p = p[i % SL_COUNTOF(p)];
-            got = rate(m, DECIDE, n[k]) / rate(m, 0, n[k]);
+            m.random = 7;
+            sim_init(&m);
+            while (m.n_tok < 512)
+                answer(&m, n[k]);
+            got = (double)m.n_tok * (m.fixed + m.row) / m.time;
             if (got < 0.98)
                 fail_msg("%u tokens, %g right: %.4f of plain", n[k], m.p, got);
         }
 }
 
-/* Tokens per plain step of a text of n tokens, most of whose drafts are right, on a
- * machine where the first row more is the dearest. */
+/* After many answers whose drafts were right comes one in which none is. */
+static void test_hopeless_behind_good(void **state)
+{
+    static const double p[] = {0.5, 0.6, 0.7, 0.8, 0.9, 0.97, 1};
+    static const struct sim machine[] = {
+        {.fixed = 0.64, .row = 0.36, .pass = 0.22, .n_seq = 1},
+        {.fixed = 0.9, .row = 0.1, .pass = 0.15, .n_seq = 1},
+        {.fixed = 0.87, .row = 0.13, .pass = 0.035, .n_seq = 1}};
+
+    (void)state;
+    for (size_t i = 0; i < SL_COUNTOF(p) * SL_COUNTOF(machine); i++) {
+        struct sim m = machine[i / SL_COUNTOF(p)];
+        double got;
+
+        m.random = 7 + i;
+        sim_init(&m);
+        m.p = p[i % SL_COUNTOF(p)];
+        for (int k = 0; k < 64; k++)
+            answer(&m, 40);
+        m.p = 0;
+        got = 512 * (m.fixed + m.row) / answer(&m, 512);
+        if (got < 0.98)
+            fail_msg("machine %zu, %g right before: %.4f of plain",
+                     i / SL_COUNTOF(p), p[i % SL_COUNTOF(p)], got);
+    }
+}
+
+/* ------------------------------------------------------------ kinds of texts
+ *
+ * Answers of a kind: so long, and draft k + 1 is right with chance p[k] when
+ * those before it were. */
+struct kind {
+    uint32_t n;
+    double p[7];
+};
+
+/* A machine with steps of 1 to 8 rows, and passes of the head. */
+struct rows {
+    double step[8], pass;
+};
+
+/* A small model, as the embedded one was measured: two rows have no kernel of
+ * their own. And a large one, whose first drafts cost nearly nothing. */
+static const struct rows small_model = {
+    {1, 1.72, 1.43, 1.75, 2.1, 2.5, 2.9, 3.3}, 0.16};
+static const struct rows large_model = {{1, 1.2, 1.33, 1.6, 2.2, 2.6, 2.9, 3.2},
+                                        0.036};
+
+static void rows_init(struct sim *m, const struct rows *r, uint64_t seed)
+{
+    *m = (struct sim){.random = seed, .n_seq = 1};
+    sl_speculate_init(&m->s, 0, -1);
+    for (uint32_t n = 1; n <= 8; n++)
+        sl_cost_learn(&m->step, n, 0, r->step[n - 1]);
+    sl_cost_learn(&m->s.pass[SL_BY_MTP], 1, 0, r->pass);
+}
+
+/* One answer; depth DECIDE: as the controller has it. */
+static void answer_of(struct sim *m, const struct rows *r,
+                      const struct kind *k, uint32_t depth)
+{
+    struct sl_guess g;
+
+    sl_guess_init(&g, &m->s);
+    for (uint32_t n = 1; n < k->n;) {
+        struct sl_bid bid = {.guess = &g, .left = 256 - n};
+        uint32_t d = depth, right = 0;
+
+        bid.most[SL_BY_MTP] = 7;
+        bid.odds[SL_BY_MTP] = SL_ODDS_MTP;
+        if (depth == DECIDE) {
+            plan(m, &bid, 1, 32);
+            d = bid.depth;
+        }
+        while (right < d && (m->p = k->p[right], is_right(m)))
+            right++;
+        sl_speculate_learn(&m->s, &g, SL_ODDS_MTP, d, right);
+        sl_speculate_earn(&m->s, r->step[d], r->pass * d);
+        m->time += r->step[d] + r->pass * d;
+        n += 1 + right;
+        m->n_tok += 1 + right;
+    }
+}
+
+/* Tokens per plain step of n answers. */
+static double kind_rate(const struct rows *r, const struct kind *k,
+                        uint32_t depth, uint32_t n, uint64_t seed)
+{
+    struct sim m;
+
+    rows_init(&m, r, seed);
+    for (uint32_t i = 0; i < n; i++)
+        answer_of(&m, r, k, depth);
+    return (double)m.n_tok / m.time;
+}
+
+/* Short answers, kind by kind: from the start on the controller is near the
+ * best fixed depth, as it does not find out anew in each. Where the best gains less
+ * than a tenth, chance uses up the credit now and then. */
+static void test_near_the_best_of_each_kind(void **state)
+{
+    static const struct kind kind[] = {
+        {32, {0.93, 0.95, 0.93, 0.88, 0.85, 0.9, 0.9}},
+        {110, {0.79, 0.76, 0.78, 0.78, 0.76, 0.7, 0.7}},
+        {40, {0.97, 0.96, 0.93, 0.93, 0.93, 0.9, 0.9}},
+        {110, {0.6, 0.5, 0.4, 0.4, 0.4, 0.4, 0.4}},
+        {40, {0.3, 0.3, 0.3, 0.3, 0.3, 0.3, 0.3}}};
+
+    (void)state;
+    for (size_t i = 0; i < SL_COUNTOF(kind); i++) {
+        double best = 1, got = 0;
+        double least = i == 3 ? 0.95 : 0.97;
+
+        for (uint32_t d = 1; d <= 7; d++) {
+            double rate = kind_rate(&small_model, &kind[i], d, 400, 5);
+
+            best = rate > best ? rate : best;
+        }
+        for (uint64_t seed = 0; seed < 10; seed++)
+            got += kind_rate(&small_model, &kind[i], DECIDE, 100, seed) / 10;
+        if (got < least * best)
+            fail_msg("kind %zu: %.4f, best fixed %.4f", i, got, best);
+    }
+}
+
+/* Where drafts cost little and most are right, the first answers after a start
+ * gain by them, though they are short, and a first draft that was wrong ends
+ * nothing. */
+static void test_first_short_answers_gain(void **state)
+{
+    static const struct kind even = {24, {0.8, 0.8, 0.8, 0.8, 0.8, 0.8, 0.8}};
+    double first = 0, five = 0, least = 9, best = 0;
+
+    (void)state;
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        double rate = kind_rate(&large_model, &even, DECIDE, 5, seed);
+
+        first += kind_rate(&large_model, &even, DECIDE, 1, seed) / 40;
+        five += rate / 40;
+        least = rate < least ? rate : least;
+        best += kind_rate(&large_model, &even, 3, 5, seed) / 40;
+    }
+    assert_true(first > 1.4);
+    assert_true(five > 0.95 * best);
+    assert_true(least > 1.3);
+}
+
+/* Tokens per plain step of a text of n tokens, most of whose drafts are right,
+ * on a machine where the first row more is the dearest. */
 static double good_drafts(uint64_t seed, uint32_t n)
 {
     static const double step[] = {0, 1, 1.6, 1.15, 1.5, 1.9, 2.1, 2.3, 2.5};
@@ -397,7 +561,7 @@ static void test_never_loses(void **state)
                             .n_seq = users[i]};
             double got = rate(m, DECIDE, 16384), plain = rate(m, 0, 16384);
 
-            if (got < 0.985 * plain)
+            if (got < 0.98 * plain)
                 fail_msg("%u users, %g right: %.4f of plain", users[i], p[k],
                          got / plain);
         }
@@ -1031,6 +1195,9 @@ int main(void)
         cmocka_unit_test(test_near_the_best),
         cmocka_unit_test(test_hard_text_costs_little),
         cmocka_unit_test(test_short_answers_lose_nothing),
+        cmocka_unit_test(test_hopeless_behind_good),
+        cmocka_unit_test(test_near_the_best_of_each_kind),
+        cmocka_unit_test(test_first_short_answers_gain),
         cmocka_unit_test(test_good_drafts_are_found_soon),
         cmocka_unit_test(test_probes_have_a_budget),
         cmocka_unit_test(test_never_loses),
