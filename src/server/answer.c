@@ -806,6 +806,7 @@ void sl_answer_error(struct sl_task *t, int status, const char *code,
     t->x = NULL;
     x->gone = NULL;
     if (!x->streams) {
+        sl_task_tell_when(t->s, &r);
         sl_error_send(x, &r);
         return;
     }

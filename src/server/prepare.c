@@ -160,7 +160,8 @@ static int make_echo(struct sl_task *t)
     return rc ? failed(t, rc, NULL, "echo", &err) : 0;
 }
 
-void sl_render_param(char out[128], const struct sl_err *err)
+/* The field that a refusal to render a conversation begins with. */
+static void render_param(char out[128], const struct sl_err *err)
 {
     static const char *const known[] = {"messages", "tools",
                                         "chat_template_kwargs",
@@ -174,23 +175,31 @@ void sl_render_param(char out[128], const struct sl_err *err)
             snprintf(out, 128, "%.*s", (int)n, err->msg);
 }
 
-static int chat_prompt(struct sl_task *t)
+int sl_render_chat(char **text, size_t *len, const struct sl_server *s,
+                   const struct sl_request *q, char param[128],
+                   struct sl_err *err)
 {
-    struct sl_request *q = &t->q;
     char *m = json_dumps(q->messages, JSON_COMPACT);
     char *tools = q->tools ? json_dumps(q->tools, JSON_COMPACT) : NULL;
-    char *kw = json_dumps(q->kwargs, JSON_COMPACT), *text = NULL;
-    struct sl_err err = {0};
-    char param[128];
-    size_t len = 0;
+    char *kw = json_dumps(q->kwargs, JSON_COMPACT);
     int rc = SL_ENOMEM;
 
     if (m && kw && (tools || !q->tools))
-        rc = sl_render(&text, &len, t->s->engine, m, tools, kw, &err);
+        rc = sl_render(text, len, s->engine, m, tools, kw, err);
     free(m); /* jansson's own */
     free(tools);
     free(kw);
-    sl_render_param(param, &err);
+    render_param(param, err);
+    return rc;
+}
+
+static int chat_prompt(struct sl_task *t)
+{
+    struct sl_err err = {0};
+    char param[128], *text = NULL;
+    size_t len = 0;
+    int rc = sl_render_chat(&text, &len, t->s, &t->q, param, &err);
+
     if (rc)
         return failed(t, rc, "invalid_template_input", param, &err);
     t->start = sl_parse_start_of(text, len);

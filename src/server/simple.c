@@ -218,7 +218,7 @@ static int tokenize_chat(struct call *c, const json_t *root, bool strs)
     json_t *fields = prompt_fields(root);
     struct sl_request q;
     struct sl_err err = {0};
-    char *m = NULL, *tools = NULL, *kw = NULL, *text = NULL, param[128];
+    char *text = NULL, param[128];
     size_t len = 0;
     int rc;
 
@@ -226,18 +226,11 @@ static int tokenize_chat(struct call *c, const json_t *root, bool strs)
         return sl_refuse(&c->refusal, 503, NULL, NULL, SL_NO_MEMORY);
     rc = sl_request_init(&q, SL_REQUEST_CHAT, fields, &c->refusal);
     if (!rc) {
-        m = json_dumps(q.messages, JSON_COMPACT);
-        tools = q.tools ? json_dumps(q.tools, JSON_COMPACT) : NULL;
-        kw = json_dumps(q.kwargs, JSON_COMPACT);
-        rc = sl_render(&text, &len, c->s->engine, m, tools, kw, &err);
-        sl_render_param(param, &err);
+        rc = sl_render_chat(&text, &len, c->s, &q, param, &err);
         rc = rc ? failed(c, rc, param, &err)
                 : encode(c, text, len, strs, "messages");
         sl_free(text);
     }
-    free(m); /* jansson's own */
-    free(tools);
-    free(kw);
     sl_request_deinit(&q);
     return rc;
 }

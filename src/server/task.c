@@ -584,11 +584,12 @@ static void take_id(struct sl_task *t)
     set_id(t);
 }
 
-/* When there may be a place. */
-static uint32_t retry_s(const struct sl_server *s)
+void sl_task_tell_when(const struct sl_server *s, struct sl_refusal *r)
 {
-    return sl_pulse_retry_s(sl_metrics_mean(&s->metrics, SL_H_INFERENCE),
-                            s->max_seqs);
+    if (r->code && !strcmp(r->code, "overloaded"))
+        r->retry_s =
+            sl_pulse_retry_s(sl_metrics_mean(&s->metrics, SL_H_INFERENCE),
+                             s->max_seqs);
 }
 
 static void prepared(struct sl_job *j)
@@ -610,9 +611,7 @@ static void prepared(struct sl_job *j)
 
         t->x = NULL;
         x->gone = NULL;
-        /* A worker knows no counters. */
-        if (t->refusal.code && !strcmp(t->refusal.code, "overloaded"))
-            t->refusal.retry_s = retry_s(s);
+        sl_task_tell_when(s, &t->refusal);
         sl_error_send(x, &t->refusal);
         dispose(t);
         return;
@@ -700,7 +699,7 @@ bool sl_task_admit(void *out, size_t size, struct sl_server *s,
         struct sl_refusal r;
 
         sl_refuse(&r, 503, "overloaded", NULL, "%s", sl_queue_is_full);
-        r.retry_s = retry_s(s);
+        sl_task_tell_when(s, &r);
         sl_error_send(x, &r);
         return false;
     }

@@ -142,6 +142,9 @@ bool sl_task_reserve(struct sl_task *t, uint32_t n);
  * of the answer, or the end. Text worker. */
 bool sl_task_queue_tokens(struct sl_task *t);
 extern const char sl_queue_is_full[]; /* what a client is told */
+/* A refusal for want of a place says when there may be one: by counters, which
+ * no worker knows. Loop. */
+void sl_task_tell_when(const struct sl_server *s, struct sl_refusal *r);
 
 /* Text may be read, which ends with sl_task_read: `size` zero bytes for its
  * state, *out, which end with sl_mem_free; counted in n_task. False when x has
@@ -158,8 +161,11 @@ uint32_t sl_task_n_place(const struct sl_server *s);
 int sl_check_text(const struct sl_server *s, size_t len, int64_t n_out,
                   const char *param, struct sl_refusal *r);
 
-/* The field that a refusal to render a conversation begins with. */
-void sl_render_param(char out[128], const struct sl_err *err);
+/* The text of a conversation, to be ended with sl_free; on failure `param` is
+ * the field that is to blame. Any thread. */
+int sl_render_chat(char **text, size_t *len, const struct sl_server *s,
+                   const struct sl_request *q, char param[128],
+                   struct sl_err *err);
 
 /* Are the prompt's own log-probabilities wanted? */
 bool sl_task_scores(const struct sl_task *t);

@@ -29,8 +29,8 @@
 #include "base/term.h"
 #include "server/error.h"
 #include "server/http.h"
+#include "server/task.h"
 #include "server/tls.h"
-#include "server/trust.h"
 
 #define LIMIT_S 20.0 /* for anything that is awaited */
 #define BIG 100000   /* bytes of the reply to /big */
@@ -165,6 +165,18 @@ static void on_ready(struct sl_exchange *x)
     seen.n_ready++;
 }
 
+/* A request that was refused for want of a place, on a server whose answers
+ * took 20 s, two at a time. */
+static void refuse_waiting(struct sl_exchange *x)
+{
+    static struct sl_server s = {.max_seqs = 2};
+    static struct sl_task t;
+
+    sl_metrics_observe(&s.metrics, SL_H_INFERENCE, 20);
+    t = (struct sl_task){.s = &s, .x = x};
+    sl_answer_error(&t, 503, "overloaded", "waited");
+}
+
 static void handle(void *ctx, struct sl_exchange *x)
 {
     static char big[BIG];
@@ -179,6 +191,8 @@ static void handle(void *ctx, struct sl_exchange *x)
         x->ready = on_ready;
     } else if (!strcmp(x->path, "/big")) {
         sl_http_reply(x, 200, "text/plain", big, sizeof(big));
+    } else if (!strcmp(x->path, "/waited")) {
+        refuse_waiting(x);
     } else if (!strcmp(x->path, "/error")) {
         sl_error_reply(x, 404, NULL, "p", "no \"%s\"", "thing");
     } else {
@@ -334,6 +348,10 @@ static void replies(void **state)
     has("Content-Length: 4\r\n");
     assert_null(strstr(got, "/two"));
     assert_null(strstr(got, "bad id"));
+    say(fd, "GET /waited HTTP/1.1\r\n\r\n");
+    hear(fd, "\"code\":\"overloaded\"");
+    has("HTTP/1.1 503 ");
+    has("Retry-After: 11\r\n"); /* of a place in two, 20 s each */
     say(fd, "GET /error HTTP/1.1\r\nConnection: close\r\n\r\n");
     assert_true(hear(fd, NULL));
     has("HTTP/1.1 404 Not Found\r\n");
@@ -346,7 +364,7 @@ static void replies(void **state)
     assert_true(hear(fd, NULL));
     has("/old");
     close(fd);
-    assert_int_equal(seen.n_ended, 5);
+    assert_int_equal(seen.n_ended, 6);
     stop();
 }
 
