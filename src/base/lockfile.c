@@ -103,6 +103,15 @@ void sl_lockfile_give(struct sl_lockfile *l)
     l->fd = -1;
 }
 
+/* As it is there. Some file systems lock only what could be written, and nobody
+ * writes a folder. */
+static int open_there(const char *path, int how)
+{
+    int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | how);
+
+    return fd >= 0 ? fd : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | how);
+}
+
 /* A file system that grants everything grants a second one, too. */
 static bool is_granted_twice(int fd)
 {
@@ -111,7 +120,7 @@ static bool is_granted_twice(int fd)
     int again;
 
     snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
-    again = open(self, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    again = open_there(self, 0);
     twice = again < 0 || !flock(again, LOCK_EX | LOCK_NB) ||
             errno != EWOULDBLOCK;
     if (again >= 0)
@@ -128,13 +137,9 @@ enum sl_lock_got sl_lockfile_try_fd(int fd)
 
 enum sl_lock_got sl_lockfile_try(struct sl_lockfile *l, const char *path)
 {
-    int how = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
     enum sl_lock_got got;
 
-    /* Some lock only what they could write, and nobody writes a folder. */
-    l->fd = open(path, O_RDWR | how);
-    if (l->fd < 0)
-        l->fd = open(path, O_RDONLY | how);
+    l->fd = open_there(path, O_NOFOLLOW);
     if (l->fd < 0)
         return errno == ENOENT ? SL_LOCK_TAKEN : SL_LOCK_VAIN;
     got = sl_lockfile_try_fd(l->fd);
