@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include "base/machine.h"
 #include "base/num.h"
 #include "base/sink.h"
 
@@ -163,7 +164,7 @@ int sl_places_token(struct sl_places *p, const char *path, struct sl_err *err)
 
 int sl_places_keep_token(const struct sl_places *p, struct sl_err *err)
 {
-    char dir[SL_TREE_PATH], tmp[SL_TREE_PATH + 8];
+    char dir[SL_TREE_PATH], tmp[SL_TREE_PATH + 24];
     struct sl_sink s;
     int rc;
 
@@ -175,15 +176,19 @@ int sl_places_keep_token(const struct sl_places *p, struct sl_err *err)
     if (rc)
         return rc;
     /* A sink is readable by its owner alone, and stays so. */
-    snprintf(tmp, sizeof(tmp), "%s.tmp", p->token_file);
-    (void)sl_tree_unlink(tmp, NULL);
+    snprintf(tmp, sizeof(tmp), "%s.%016llx.tmp", p->token_file,
+             (unsigned long long)sl_machine_random());
     rc = sl_sink_open(&s, tmp, err);
     if (!rc)
         rc = sl_sink_add(&s, p->token, strlen(p->token), err);
     if (!rc)
         rc = sl_sink_sync(&s, err);
     sl_sink_close(&s);
-    return rc ? rc : sl_tree_rename(tmp, p->token_file, err);
+    if (!rc)
+        rc = sl_tree_rename(tmp, p->token_file, err);
+    if (rc)
+        (void)sl_tree_unlink(tmp, NULL); /* a secret */
+    return rc;
 }
 
 static int find_token(struct sl_places *p, const struct source *s,

@@ -480,6 +480,37 @@ static void one_holds_it(void **s)
     assert_int_equal(sl_tree_remove(dir, &err), 0);
 }
 
+static void count_name(void *ctx, const char *name)
+{
+    (void)name;
+    ++*(int *)ctx;
+}
+
+/* A token that cannot be kept leaves nothing of it behind. */
+static void a_token_goes_or_stays(void **s)
+{
+    struct sl_places *p = calloc(1, sizeof(*p));
+    char dir[] = "/tmp/sluice-token-XXXXXX";
+    struct sl_err err;
+    int n = 0;
+
+    (void)s;
+    assert_non_null(mkdtemp(dir));
+    snprintf(p->token, sizeof(p->token), "hf_secret");
+    snprintf(p->token_file, sizeof(p->token_file), "%s/folder", dir);
+    assert_int_equal(sl_tree_make(p->token_file, &err), 0);
+    assert_true(sl_places_keep_token(p, &err) < 0);
+    assert_int_equal(sl_dir_each(dir, count_name, &n, &err), 0);
+    assert_int_equal(n, 1);
+    snprintf(p->token_file, sizeof(p->token_file), "%s/token", dir);
+    assert_int_equal(sl_places_keep_token(p, &err), 0);
+    n = 0;
+    assert_int_equal(sl_dir_each(dir, count_name, &n, &err), 0);
+    assert_int_equal(n, 2);
+    assert_int_equal(sl_tree_remove(dir, &err), 0);
+    free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -491,6 +522,7 @@ int main(void)
         cmocka_unit_test(room_is_counted_once),
         cmocka_unit_test(checks_are_garbage),
         cmocka_unit_test(one_holds_it),
+        cmocka_unit_test(a_token_goes_or_stays),
         cmocka_unit_test(addresses_of_servers),
         cmocka_unit_test(others_have_their_turn),
         cmocka_unit_test(next_pages),
