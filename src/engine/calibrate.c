@@ -133,6 +133,8 @@ bool sl_engine_calibrate(struct sl_engine *e)
         return false;
     for (uint32_t n = 1; n <= pass && e->uses_mtp; n *= 2)
         learn(e, &q, &e->spec.pass[SL_BY_MTP], pass_s, n);
+    e->spec.touched[SL_BY_MTP] = e->uses_mtp;
+    e->spec.touched[SL_BY_FLASH] = e->flash != NULL;
     if (e->uses_mtp)
         sl_speculate_shown(&e->spec, SL_BY_MTP, pass, show_s(e, &q, pass));
     if (e->flash)

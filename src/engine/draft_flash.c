@@ -202,7 +202,7 @@ static void propose(struct sl_engine *e)
     sl_flash_draft(e->flash, e->model, &b);
     took = sl_clock_s(t0, sl_clock_ns());
     e->pass_s += took;
-    sl_cost_learn(&e->spec.pass[SL_BY_FLASH], b.n_seq, 0, took);
+    sl_speculate_passed(&e->spec, SL_BY_FLASH, b.n_seq, took);
     for (uint32_t i = 0; i < e->n_run; i++) {
         struct sl_gen *g = e->run[i];
 

@@ -203,7 +203,7 @@ static void run(struct sl_engine *e)
         e->pass_s += took;
         /* A pass over a prompt says nothing about drafting. */
         if (n_seq > 0 && n_row <= n_seq * (SL_MAX_DRAFT + 1))
-            sl_cost_learn(&e->spec.pass[SL_BY_MTP], n_seq, 0, took);
+            sl_speculate_passed(&e->spec, SL_BY_MTP, n_seq, took);
         propose(e, &s, k);
     }
 }

@@ -686,12 +686,28 @@ void sl_speculate_learn(struct sl_speculate *s, struct sl_guess *g,
     s->credit_s += n_accept * s->token_s;
 }
 
+/* Had the weights of a drafter been read before now? */
+static bool touch(struct sl_speculate *s, enum sl_by by)
+{
+    bool was = s->touched[by];
+
+    s->touched[by] = true;
+    return was;
+}
+
+void sl_speculate_passed(struct sl_speculate *s, enum sl_by by, uint32_t n,
+                         double took_s)
+{
+    if (touch(s, by))
+        sl_cost_learn(&s->pass[by], n, 0, took_s);
+}
+
 void sl_speculate_shown(struct sl_speculate *s, enum sl_by by, uint32_t n_row,
                         double took_s)
 {
     double row_s = took_s / n_row;
 
-    if (n_row > 0)
+    if (n_row > 0 && touch(s, by))
         s->row_s[by] += s->row_s[by] > 0 ? GAIN_SHOWN * (row_s - s->row_s[by])
                                          : row_s;
 }

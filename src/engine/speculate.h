@@ -69,6 +69,7 @@ struct sl_speculate {
     struct sl_sure sure;
     struct sl_cost pass[SL_N_BY];   /* one pass of a drafter, by sequences */
     double row_s[SL_N_BY]; /* to show it a row that it missed; 0: unknown */
+    bool touched[SL_N_BY]; /* its weights were read */
     uint64_t n_round, n_draft, n_accept;
     uint64_t n_plan;            /* decisions, of which each */
     uint64_t last_use[SL_N_BY]; /* was the last to choose it, but for probes; */
@@ -123,7 +124,14 @@ struct sl_crowd {
 void sl_speculate_plan(struct sl_speculate *s, const struct sl_crowd *crowd,
                        struct sl_bid *bid, uint32_t max_draft);
 
-/* A drafter was shown n_row rows that it had missed, and that took so long. */
+/* A pass of a drafter for n sequences took so long. The first behind a start, where
+ * times were kept and none was measured, brings its weights in: it says nothing about
+ * the next. */
+void sl_speculate_passed(struct sl_speculate *s, enum sl_by by, uint32_t n,
+                         double took_s);
+
+/* A drafter was shown n_row rows that it had missed, and that took so long; the same
+ * holds for the first. */
 void sl_speculate_shown(struct sl_speculate *s, enum sl_by by, uint32_t n_row,
                         double took_s);
 

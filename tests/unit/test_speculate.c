@@ -54,6 +54,11 @@ static bool is_within(double x, double want, double part)
     return x > want * (1 - part) && x < want * (1 + part);
 }
 
+static bool is_near(double a, double b)
+{
+    return a - b < 1e-6 && b - a < 1e-6;
+}
+
 /* What one size of a step takes says nothing about the others; what all take
  * that run says it about those that do not. */
 static void test_sizes_stand_for_themselves(void **state)
@@ -883,6 +888,25 @@ static void test_tries_have_room(void **state)
     assert_true(most_seen > 1);
 }
 
+/* What the first pass behind a start takes is reading the weights. */
+static void test_first_pass_is_not_learned(void **state)
+{
+    struct sl_speculate s;
+
+    (void)state;
+    sl_speculate_init(&s, 0, -1);
+    sl_cost_learn(&s.pass[SL_BY_MTP], 1, 0, 0.1); /* as it was kept */
+    sl_speculate_passed(&s, SL_BY_MTP, 1, 100);
+    assert_true(is_near(sl_cost_predict(&s.pass[SL_BY_MTP], 1, 0), 0.1));
+    sl_speculate_shown(&s, SL_BY_FLASH, 4, 100);
+    assert_true(is_near(s.row_s[SL_BY_FLASH], 0));
+    for (int i = 0; i < 200; i++)
+        sl_speculate_passed(&s, SL_BY_MTP, 1, 0.3);
+    assert_true(is_within(sl_cost_predict(&s.pass[SL_BY_MTP], 1, 0), 0.3, 0.02));
+    sl_speculate_shown(&s, SL_BY_FLASH, 4, 0.4);
+    assert_true(is_near(s.row_s[SL_BY_FLASH], 0.1));
+}
+
 /* A server that runs for months has counted to the end of 32 bits. */
 static void test_counts_do_not_wrap(void **state)
 {
@@ -1064,11 +1088,6 @@ static void test_guard_by_ratio(void **state)
     }
 }
 
-static bool is_near(double a, double b)
-{
-    return a - b < 1e-6 && b - a < 1e-6;
-}
-
 /* A block is cut where it becomes unlikely, as sure as its drafter may be; and
  * not where somebody said how much, or while it is tried. */
 static void test_blocks_are_cut(void **state)
@@ -1208,6 +1227,7 @@ int main(void)
         cmocka_unit_test(test_fixed_depth),
         cmocka_unit_test(test_first_hopes),
         cmocka_unit_test(test_tries_have_room),
+        cmocka_unit_test(test_first_pass_is_not_learned),
         cmocka_unit_test(test_counts_do_not_wrap),
         cmocka_unit_test(test_ladder_is_followed),
         cmocka_unit_test(test_ladder_names_drafters),
