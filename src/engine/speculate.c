@@ -86,10 +86,11 @@
 static double chance_at(const struct sl_odds *o, uint32_t k, double before)
 {
     double n = o->n_seen[k] < LEAN ? o->n_seen[k] : LEAN;
+    double lean = o->fade[k] * before; /* which may have been worse until now */
 
     return k == 0
                ? o->right[0]
-               : (n * o->right[k] + (LEAN - n) * o->fade[k] * before) / LEAN;
+               : (n * o->right[k] + (LEAN - n) * (lean < 1 ? lean : 1)) / LEAN;
 }
 
 /* What is hoped for before anything is known, by depth: as published for heads

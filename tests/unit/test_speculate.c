@@ -360,6 +360,31 @@ static void test_hopeless_behind_good(void **state)
     }
 }
 
+/* What is seldom tried leans on the depth before it; but no draft is more than
+ * certain, whatever they were to each other in answers before. */
+static void test_chances_are_chances(void **state)
+{
+    struct sim m = {.fixed = 1, .row = 0.01, .pass = 0.01, .n_seq = 1};
+    struct sl_bid bid = {.guess = m.guess,
+                         .most[SL_BY_MTP] = 15,
+                         .odds[SL_BY_MTP] = SL_ODDS_MTP};
+
+    (void)state;
+    sim_init(&m);
+    /* First drafts are seldom right, and those behind them were. */
+    for (int i = 0; i < 100; i++)
+        sl_speculate_learn(&m.s, m.guess, SL_ODDS_MTP, 2, i % 20 ? 0 : 2);
+    sl_guess_init(m.guess, &m.s);
+    /* Then all first ones are, and nobody has gone deeper. */
+    for (int i = 0; i < 60; i++)
+        sl_speculate_learn(&m.s, m.guess, SL_ODDS_MTP, 1, 1);
+    m.s.credit_s = 100;
+    m.s.n_plan = 1;
+    plan(&m, &bid, 1, 15);
+    assert_true(bid.depth > 1);
+    assert_true(bid.chance <= 1 && bid.reach <= 1);
+}
+
 /* ------------------------------------------------------------ kinds of texts
  *
  * Answers of a kind: so long, and draft k + 1 is right with chance p[k] when
@@ -1215,6 +1240,7 @@ int main(void)
         cmocka_unit_test(test_hard_text_costs_little),
         cmocka_unit_test(test_short_answers_lose_nothing),
         cmocka_unit_test(test_hopeless_behind_good),
+        cmocka_unit_test(test_chances_are_chances),
         cmocka_unit_test(test_near_the_best_of_each_kind),
         cmocka_unit_test(test_first_short_answers_gain),
         cmocka_unit_test(test_good_drafts_are_found_soon),
