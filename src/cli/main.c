@@ -148,10 +148,11 @@ static const struct verb verbs[] = {
      "a model as one file: packed, or GGUF",
      "Writes FILE from MODEL, which may be a checkpoint folder, a GGUF file or "
      "a packed file. A name that ends in .gguf makes GGUF, which other programs "
-     "read; any other a packed file, which is mapped as it is (name it "
-     "NAME.sluice). Without FILE the packed file is kept where run and serve "
-     "look for it, and --packed-dir says where. With --dtype the weights are "
-     "quantised on the way. The file appears when it is whole."},
+     "read, and takes twice its room beside FILE until it is written; any other "
+     "a packed file, which is mapped as it is (name it NAME.sluice). Without "
+     "FILE the packed file is kept where run and serve look for it, and "
+     "--packed-dir says where. With --dtype the weights are quantised on the "
+     "way. The file appears when it is whole."},
     {"doctor", SL_VERB_DOCTOR, sl_cli_doctor, "[BUNDLE]",
      "what this machine has, and what to do about what it lacks",
      "Prints one line per check: processor, instruction sets found and used, "

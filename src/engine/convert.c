@@ -71,7 +71,7 @@ static int to_gguf(const struct sl_convert_opts *o, struct sl_source *src,
                               .progress = o->progress,
                               .progress_ctx = o->progress_ctx};
     struct sl_weights *w = NULL;
-    int rc = src->packed ? 0 : sl_out_open_spare(&room.out, o->dst, 0, err);
+    int rc = src->packed ? 0 : sl_out_open(&room.out, o->dst, 0, err);
 
     if (!rc)
         rc = sl_weights_load(&w, src, &lo, err);
