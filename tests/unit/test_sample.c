@@ -12,6 +12,7 @@
 #include "sample/accept.h"
 #include "sample/history.h"
 #include "sample/philox.h"
+#include "sample/rank.h"
 #include "sample/sample.h"
 #include "sample/weigh.h"
 
@@ -756,6 +757,65 @@ static void padding_is_not_drawn(void **state)
     sl_sampler_close(&s);
 }
 
+/* Mass of element i, as sl_rank_cut counts. */
+static uint64_t mass(const float *w, size_t i)
+{
+    return w ? (uint64_t)(w[i] * (float)SL_RANK_ONE) : 1;
+}
+
+/* The cut at the value of element i, if it is the one: by the definition. */
+static bool is_cut(struct sl_cut *out, const float *z, const float *w, size_t n,
+                   uint64_t need, size_t i)
+{
+    uint64_t above = 0, tie = 0;
+
+    for (size_t k = 0; k < n; k++) {
+        above += z[k] > z[i] ? mass(w, k) : 0;
+        tie += z[k] == z[i] ? mass(w, k) : 0;
+    }
+    if (above >= need || above + tie < need)
+        return false;
+    *out =
+        (struct sl_cut){.z = z[i],
+                        .n_tie = (need - above + mass(w, i) - 1) / mass(w, i),
+                        .found = true};
+    return true;
+}
+
+/* Lists that are sorted and lists that are counted have the same cuts, those of
+ * the definition; with ties, and where there is none. */
+static void cuts(void **state)
+{
+    static struct sl_rank r;
+    float z[200], w[200];
+    uint64_t seed = 7;
+
+    (void)state;
+    for (size_t n = 0; n <= SL_COUNTOF(z); n += n < 10 ? 1 : 19) {
+        for (size_t i = 0; i < n; i++) {
+            seed = seed * 6364136223846793005u + 1442695040888963407u;
+            z[i] = (float)(seed >> 58) - 32; /* 64 values, one of them 0 */
+            z[i] = seed >> 40 & 1 && z[i] == 0 ? -0.0f : z[i];
+            w[i] = (z[i] + 33) / 64;
+        }
+        for (int weighed = 0; weighed < 2; weighed++) {
+            const float *by = weighed ? w : NULL;
+            uint64_t step = weighed ? mass(w, 0) / 3 + 1 : 1, need = 1;
+
+            for (int k = 0; k < 300; k++, need += step) {
+                struct sl_cut c = sl_rank_cut(&r, z, by, n, need);
+                struct sl_cut want = {.found = false};
+
+                for (size_t i = 0; i < n && !want.found; i++)
+                    (void)is_cut(&want, z, by, n, need, i);
+                assert_int_equal(c.found, want.found);
+                assert_true(!c.found || c.z == want.z);
+                assert_true(!c.found || c.n_tie == want.n_tie);
+            }
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -782,6 +842,7 @@ int main(void)
         cmocka_unit_test(block_sums),
         cmocka_unit_test(sampler_sizes),
         cmocka_unit_test(padding_is_not_drawn),
+        cmocka_unit_test(cuts),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
