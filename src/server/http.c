@@ -9,6 +9,12 @@
  * client. libevent calls when the kernel took nothing for a while; whether the
  * client did, only the kernel knows: it has room again when a good part of its
  * buffer, which may be megabytes, was read.
+ *
+ * In the clear, what is said in one round of the loop goes to the kernel at the
+ * end of the round, by one call: asking the kernel first when it has room, as
+ * libevent does, takes three calls more for each event of a stream. libevent
+ * writes what the kernel had no room for, and until then writing is disabled.
+ * With TLS libevent writes everything.
  */
 #include "server/http.h"
 
@@ -60,6 +66,7 @@ enum state { IDLE, HEAD, BODY, BUSY, SENDING, LINGER };
 
 struct conn {
     struct conn *prev, *next; /* in h->conns */
+    struct conn *said_prev, *said_next; /* in h->said */
     struct sl_http *h;
     struct bufferevent *bev;
     struct event *timer;
@@ -72,6 +79,7 @@ struct conn {
     bool eof;       /* the client will send no more */
     bool held;      /* the kernel keeps what comes: enough is here */
     bool full;
+    bool said;      /* in h->said */
     size_t body_mark; /* bytes of the body when its deadline was set */
     uint64_t body_ns; /* when the body began */
     uint64_t last_write_ns;
@@ -88,6 +96,10 @@ struct sl_http {
     struct event *resume; /* accepting again */
     struct sl_http_opts opts;
     struct conn *conns;
+    struct conn *said, *said_last; /* what they say is not with the kernel */
+    struct event *send; /* offers it, when the loop has called all others */
+    uint32_t n_said;    /* in the list */
+    bool sends;         /* is being called */
     uint32_t n_conn;
     uint16_t port;
     bool draining;
@@ -111,6 +123,31 @@ void sl_http_limits_init(struct sl_http_limits *l)
 static struct conn *conn_of(struct sl_exchange *x)
 {
     return (struct conn *)((char *)x - offsetof(struct conn, x));
+}
+
+/* Does libevent write what is said? */
+static bool is_written(const struct conn *c)
+{
+    return bufferevent_get_enabled(c->bev) & EV_WRITE;
+}
+
+/* Something was added to the output: it goes at the end of this round. */
+static void offer(struct conn *c)
+{
+    struct sl_http *h = c->h;
+
+    if (c->said || is_written(c))
+        return;
+    c->said = true;
+    c->said_next = NULL;
+    c->said_prev = h->said_last;
+    if (h->said_last)
+        h->said_last->said_next = c;
+    else
+        h->said = c;
+    h->said_last = c;
+    if (h->n_said++ == 0 && !h->sends)
+        event_active(h->send, EV_TIMEOUT, 0);
 }
 
 /* ----------------------------------------------------------------- deadlines */
@@ -176,10 +213,29 @@ static void enter(struct conn *c, enum state s)
 
 /* ------------------------------------------------------------- end of a life */
 
+static void leave_said(struct conn *c)
+{
+    struct sl_http *h = c->h;
+
+    if (!c->said)
+        return;
+    c->said = false;
+    h->n_said--;
+    if (c->said_prev)
+        c->said_prev->said_next = c->said_next;
+    else
+        h->said = c->said_next;
+    if (c->said_next)
+        c->said_next->said_prev = c->said_prev;
+    else
+        h->said_last = c->said_prev;
+}
+
 static void free_conn(struct conn *c)
 {
     struct sl_http *h = c->h;
 
+    leave_said(c);
     if (c->prev)
         c->prev->next = c->next;
     else
@@ -338,8 +394,10 @@ static void follow(struct conn *c)
     }
     if (c->state == BODY && c->msg.body.len - c->body_mark >= SL_HTTP_BODY_STEP)
         enter(c, BODY);
-    if (c->msg.expects && c->msg.body.len == 0)
+    if (c->msg.expects && c->msg.body.len == 0) {
         bufferevent_write(c->bev, go_on, sizeof(go_on) - 1);
+        offer(c);
+    }
     c->msg.expects = false;
     if (c->msg.state == SL_MESSAGE_DONE)
         handle(c);
@@ -451,6 +509,8 @@ static void on_write(struct bufferevent *bev, void *arg)
     struct conn *c = arg;
     size_t left = evbuffer_get_length(bufferevent_get_output(bev));
 
+    if (left == 0 && !c->secure && is_written(c))
+        bufferevent_disable(bev, EV_WRITE);
     if (c->state == SENDING && left == 0) {
         end_sending(c);
         return;
@@ -460,6 +520,43 @@ static void on_write(struct bufferevent *bev, void *arg)
         if (c->x.ready)
             c->x.ready(&c->x);
     }
+}
+
+/* The kernel takes what it has room for, and libevent sees to the rest, and to
+ * what a failure means. */
+static void send_now(struct conn *c)
+{
+    struct evbuffer *out = bufferevent_get_output(c->bev);
+
+    /* A bufferevent lets nobody else take from the front. */
+    evbuffer_unfreeze(out, 1);
+    (void)evbuffer_write_atmost(out, bufferevent_getfd(c->bev), WRITE_ONCE);
+    evbuffer_freeze(out, 1);
+    if (has_output(c))
+        bufferevent_enable(c->bev, EV_WRITE);
+    if (evbuffer_get_length(out) <= FULL_LOW)
+        on_write(c->bev, c); /* which may free c */
+}
+
+/* Those that speak up meanwhile come behind a look at all sockets: a client
+ * that sent a thousand requests at once must not keep others waiting. */
+static void on_send(evutil_socket_t fd, short what, void *arg)
+{
+    struct sl_http *h = arg;
+    struct timeval now = {0};
+
+    (void)fd;
+    (void)what;
+    h->sends = true;
+    for (uint32_t n = h->n_said; n > 0 && h->said; n--) {
+        struct conn *c = h->said;
+
+        leave_said(c);
+        send_now(c);
+    }
+    h->sends = false;
+    if (h->said)
+        event_add(h->send, &now);
 }
 
 /* Bytes wait for the client: has its machine taken some within write_ms? */
@@ -513,7 +610,8 @@ static bool ends_later(struct conn *c)
         return false;
     c->eof = true;
     bufferevent_disable(c->bev, EV_READ);
-    bufferevent_enable(c->bev, EV_WRITE);
+    if (c->secure)
+        bufferevent_enable(c->bev, EV_WRITE);
     if (!has_output(c))
         end_sending(c);
     return true;
@@ -610,7 +708,11 @@ static void set_up(struct conn *c)
     bufferevent_setwatermark(c->bev, EV_WRITE, FULL_LOW, 0);
     bufferevent_set_max_single_write(c->bev, WRITE_ONCE);
     bufferevent_set_timeouts(c->bev, NULL, write_ms ? &tv : NULL);
-    bufferevent_enable(c->bev, EV_READ | EV_WRITE);
+    bufferevent_enable(c->bev, EV_READ);
+    if (c->secure)
+        bufferevent_enable(c->bev, EV_WRITE);
+    else
+        bufferevent_disable(c->bev, EV_WRITE);
     enter(c, IDLE);
 }
 
@@ -743,8 +845,10 @@ int sl_http_open(struct sl_http **out, struct event_base *base,
     h->base = base;
     h->opts = *opts;
     h->resume = evtimer_new(base, on_resume, h);
-    rc = h->resume ? listen_on(h, err)
-                   : sl_fail(err, SL_ENOMEM, "no memory is left for a timer");
+    h->send = evtimer_new(base, on_send, h);
+    rc = h->resume && h->send
+             ? listen_on(h, err)
+             : sl_fail(err, SL_ENOMEM, "no memory is left for a timer");
     if (rc) {
         sl_http_close(&h);
         return rc;
@@ -766,6 +870,8 @@ void sl_http_close(struct sl_http **ph)
         evconnlistener_free(h->listener);
     if (h->resume)
         event_free(h->resume);
+    if (h->send)
+        event_free(h->send);
     sl_mem_free(h);
 }
 
@@ -859,6 +965,7 @@ static void write_head(struct conn *c, int status, const char *type,
         evbuffer_add(out, c->extra.p, c->extra.len);
     evbuffer_add(out, "\r\n", 2);
     sl_buf_reset(&c->extra);
+    offer(c);
 }
 
 /* The next request is read when this reply is with the kernel: the answers to
@@ -920,6 +1027,7 @@ void sl_http_write(struct sl_exchange *x, const char *p, size_t len)
     evbuffer_add(out, p, len);
     if (c->chunked)
         evbuffer_add(out, "\r\n", 2);
+    offer(c);
     x->n_sent += len;
     c->full = evbuffer_get_length(out) > FULL;
 }
@@ -929,8 +1037,10 @@ void sl_http_end(struct sl_exchange *x)
     struct conn *c = conn_of(x);
 
     SL_CHECK(c->state == BUSY && x->streams);
-    if (c->chunked && !is_head(c))
+    if (c->chunked && !is_head(c)) {
         evbuffer_add(bufferevent_get_output(c->bev), "0\r\n\r\n", 5);
+        offer(c);
+    }
     c->chunked = false;
     end_exchange(c);
 }

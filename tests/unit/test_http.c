@@ -20,7 +20,9 @@
 #include <event2/event.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -756,6 +758,45 @@ static void streams(void **state)
     stop();
 }
 
+/* libevent's calls end here first: whether it asks when a socket has room. */
+static int n_ctl;
+
+__attribute__((visibility("default"))) int epoll_ctl(int ep, int op, int fd,
+                                                     struct epoll_event *e)
+{
+    n_ctl++;
+    return (int)syscall(SYS_epoll_ctl, ep, op, fd, e);
+}
+
+/* What the kernel has room for it is given, and asked nothing. */
+static void events_cost_one_call(void **state)
+{
+    int fd, n;
+
+    (void)state;
+    start_plain();
+    n = n_ctl;
+    fd = dial();
+    say(fd, "GET /wait HTTP/1.1\r\n\r\n");
+    until(&seen.n_handled, 1);
+    assert_true(n_ctl > n); /* it counts at all */
+    sl_http_stream(seen.x, 200, "text/event-stream");
+    sl_http_write(seen.x, "data: 0\n\n", 9);
+    hear(fd, "data: 0\n\n\r\n");
+    n = n_ctl;
+    for (int i = 0; i < 50; i++) {
+        sl_http_write(seen.x, "data: 1\n\n", 9);
+        sl_http_write(seen.x, "data: 2\n\n", 9);
+        turn();
+        assert_int_equal(recv(fd, got, sizeof(got), 0), 28);
+    }
+    sl_http_end(seen.x);
+    hear(fd, "0\r\n\r\n");
+    assert_int_equal(n_ctl, n);
+    close(fd);
+    stop();
+}
+
 static void slow_reader(void **state)
 {
     static char big[100000];
@@ -1218,6 +1259,7 @@ int main(void)
         cmocka_unit_test(expects),
         cmocka_unit_test(deadlines),
         cmocka_unit_test(streams),
+        cmocka_unit_test(events_cost_one_call),
         cmocka_unit_test(slow_reader),
         cmocka_unit_test(draining),
         cmocka_unit_test(many),
