@@ -297,11 +297,12 @@ struct sl_gen_opts {
     bool shape_after_think; /* the prompt leaves reasoning open: the shape
                                begins behind "</think>", which comes */
 
-    /* Called from the engine thread when a piece is ready or the generation
-     * has ended, at most once per piece; for generations that have the same
-     * `wake` and `wake_ctx` it may be called once for all, so poll each of
-     * them. It must not block and must not call into the library. NULL: use
-     * sl_gen_next. */
+    /* Called from threads of the engine when a piece is ready or the generation
+     * has ended, at most once per piece, and perhaps from two at once; for
+     * generations that have the same `wake` and `wake_ctx` it may be called
+     * once for all, so poll each of them. It is not called any more when
+     * sl_gen_close has returned. It must not block and must not call into the
+     * library. NULL: use sl_gen_next. */
     void (*wake)(void *ctx);
     void *wake_ctx;
 };

@@ -30,6 +30,10 @@
  * The end of a job: every worker that entered adds one to `n_done` after its last
  * task, with release; the caller waits for their number with acquire (both are
  * stronger, see above), so none is inside when the next job is written.
+ *
+ * An errand goes to a worker that spins. Should all of them have parked when it
+ * was posted, or been kept waiting until the next job, the caller runs it. The
+ * first is once more Dekker's pair, `errand` and `n_parked`.
  */
 /* Before ours, against rule H3: its inline functions use what we ban. */
 #include <hwloc.h>
@@ -63,9 +67,16 @@ struct worker {
     bool started;
 };
 
+enum errand { NO_ERRAND, POSTED, RUNNING };
+
 struct sl_pool {
     SL_ALIGNED(SL_LINE) _Atomic uint64_t state;
     SL_ALIGNED(SL_LINE) _Atomic unsigned n_done;
+    SL_ALIGNED(SL_LINE) _Atomic unsigned errand; /* on a line of its own: */
+    void (*errand_fn)(void *ctx); /* all who spin look at it, and jobs do not */
+    void *errand_ctx;
+    _Atomic uint64_t n_back; /* errands that were run */
+    uint64_t n_errand;       /* that were posted */
     SL_ALIGNED(SL_LINE) _Atomic unsigned n_parked;
     _Atomic unsigned caller_parked;
     sl_task_fn *fn; /* this job; written before `state` */
@@ -111,10 +122,29 @@ static uint64_t job_of(uint64_t state)
     return state >> JOB_SHIFT;
 }
 
+/* Run the errand if there is one that nobody has taken. */
+static void run_errand(struct sl_pool *p)
+{
+    unsigned posted = POSTED;
+
+    if (atomic_load(&p->errand) != POSTED ||
+        !atomic_compare_exchange_strong(&p->errand, &posted, RUNNING))
+        return;
+    p->errand_fn(p->errand_ctx);
+    atomic_fetch_add_explicit(&p->n_back, 1, memory_order_release);
+    atomic_store(&p->errand, NO_ERRAND);
+}
+
+static bool all_parked(struct sl_pool *p)
+{
+    return atomic_load(&p->n_parked) == p->n_thread - 1;
+}
+
 static void park(struct sl_pool *p, uint64_t seen)
 {
-    pthread_mutex_lock(&p->mu);
     atomic_fetch_add(&p->n_parked, 1);
+    run_errand(p);
+    pthread_mutex_lock(&p->mu);
     while (job_of(atomic_load(&p->state)) == seen)
         pthread_cond_wait(&p->wake, &p->mu);
     atomic_fetch_sub(&p->n_parked, 1);
@@ -129,6 +159,7 @@ static bool spin_job(struct sl_pool *p, uint64_t seen)
             if (job_of(atomic_load_explicit(&p->state,
                                             memory_order_acquire)) != seen)
                 return true;
+            run_errand(p);
             pause_cpu();
         }
     }
@@ -233,8 +264,32 @@ static void post(struct sl_pool *p)
     }
 }
 
+bool sl_pool_errand(struct sl_pool *p, void (*fn)(void *ctx), void *ctx)
+{
+    if (!p->spin || all_parked(p) || atomic_load(&p->errand) != NO_ERRAND)
+        return false;
+    p->errand_fn = fn;
+    p->errand_ctx = ctx;
+    p->n_errand++;
+    atomic_store(&p->errand, POSTED);
+    if (all_parked(p))
+        run_errand(p);
+    return true;
+}
+
+uint64_t sl_pool_n_errand(const struct sl_pool *p)
+{
+    return p->n_errand;
+}
+
+bool sl_pool_is_back(struct sl_pool *p, uint64_t n)
+{
+    return atomic_load_explicit(&p->n_back, memory_order_acquire) >= n;
+}
+
 void sl_pool_run(struct sl_pool *p, sl_task_fn *fn, void *ctx, size_t n)
 {
+    run_errand(p);
     if (p->n_thread == 1 || n <= 1) {
         for (size_t i = 0; i < n; i++)
             fn(ctx, i, 0);

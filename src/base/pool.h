@@ -31,4 +31,17 @@ unsigned sl_pool_n_thread(const struct sl_pool *p);
  * nothing. */
 void sl_pool_run(struct sl_pool *p, sl_task_fn *fn, void *ctx, size_t n);
 
+/* Let a worker that has nothing to do call fn(ctx), which must be short and not
+ * call the pool; at the latest the next job begins with it. False when there is
+ * no such worker: then the caller does it itself. For what wakes a thread: the
+ * scheduler lets that run where it was woken, and there only a worker waits.
+ * Same thread as sl_pool_run. */
+bool sl_pool_errand(struct sl_pool *p, void (*fn)(void *ctx), void *ctx);
+
+/* Errands so far; same thread. */
+uint64_t sl_pool_n_errand(const struct sl_pool *p);
+
+/* Have the first n errands been run to their end? Any thread. */
+bool sl_pool_is_back(struct sl_pool *p, uint64_t n);
+
 #endif

@@ -159,6 +159,12 @@ enum sl_finish sl_gen_put(struct sl_gen *g, const struct sl_draw *d,
     return why;
 }
 
+static void wake(struct sl_gen *g)
+{
+    if (!sl_pool_errand(g->e->pool, g->wake, g->wake_ctx))
+        g->wake(g->wake_ctx);
+}
+
 void sl_gen_tell(struct sl_gen *const *all, uint32_t n)
 {
     const struct sl_gen *told = NULL;
@@ -172,16 +178,13 @@ void sl_gen_tell(struct sl_gen *const *all, uint32_t n)
         if (!g->wake || (told && told->wake == g->wake &&
                          told->wake_ctx == g->wake_ctx))
             continue;
-        g->wake(g->wake_ctx);
+        wake(g);
         told = g;
     }
 }
 
 void sl_gen_end(struct sl_gen *g, enum sl_finish why)
 {
-    void (*wake)(void *) = g->wake;
-    void *ctx = g->wake_ctx;
-
     sl_seq_close(&g->seq);
     sl_shaping_stop(&g->shaping);
     sl_lock(&g->mu);
@@ -190,10 +193,11 @@ void sl_gen_end(struct sl_gen *g, enum sl_finish why)
     g->finish = why;
     set_ready(g, true);
     sl_unlock(&g->mu);
+    if (g->wake)
+        wake(g);
     /* From let_go on the caller may free g. */
-    if (wake)
-        wake(ctx);
     sl_lock(&g->mu);
+    g->n_errand = sl_pool_n_errand(g->e->pool);
     g->let_go = true;
     sl_cond_wake_all(&g->ready);
     sl_unlock(&g->mu);
@@ -314,6 +318,10 @@ void sl_gen_close(struct sl_gen **pg)
     sl_lock(&g->mu);
     while (!g->let_go)
         sl_cond_wait(&g->ready, &g->mu);
+    /* A worker may be about to call wake, or be kept from coming back: rare,
+     * and nobody tells of it. */
+    while (g->wake && !sl_pool_is_back(g->e->pool, g->n_errand))
+        sl_cond_wait_ms(&g->ready, &g->mu, 1);
     sl_unlock(&g->mu);
     sl_gen_free(g);
 }

@@ -118,6 +118,7 @@ struct sl_gen {
     uint32_t n_round, n_drafted, n_accepted, n_judged;
     double tv, plain_s, round_s; /* of a token; of a round, a mean */
     bool let_go;
+    uint64_t n_errand; /* of the pool: some of them may call wake */
     uint64_t admit_ns, first_ns, last_ns; /* 0: not yet */
 
     /* The thread that calls next or poll. */
@@ -136,7 +137,9 @@ enum sl_finish sl_gen_put(struct sl_gen *g, const struct sl_draw *d,
 
 /* Engine thread: wake whoever reads one of them that has something new: once for
  * all that a step drew, and once for neighbours who share a reader. One that
- * were woken for each would take the processor from the draws of the others. */
+ * were woken for each would take the processor from the draws of the others. A
+ * worker that waits does it, so that who is woken does not take the engine's
+ * processor, either. */
 void sl_gen_tell(struct sl_gen *const *all, uint32_t n);
 
 /* Engine thread: it is over, and g may be gone when this returns. Pieces that

@@ -6,12 +6,15 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <pthread.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/pool.h"
 
 #define MAX_TASK 1000
+#define LIMIT_S 20.0 /* for what a busy machine may put off */
 
 struct job {
     unsigned n_thread;
@@ -75,6 +78,75 @@ static void parked_workers_wake(void **s)
     sl_pool_close(&p);
 }
 
+/* Who ran the errands: how many did the thread that sent them run itself? */
+struct errands {
+    pthread_t sender;
+    uint32_t n, n_own;
+};
+
+static void run_errand(void *ctx)
+{
+    struct errands *e = ctx;
+
+    e->n++;
+    e->n_own += pthread_equal(pthread_self(), e->sender) != 0;
+}
+
+/* Each is run once, before or with the next job at the latest, and one who saw
+ * that it was may read what it did. */
+static void errands_are_run(void **s)
+{
+    (void)s;
+    for (unsigned t = 1; t <= 3; t++) {
+        struct errands e = {.sender = pthread_self()};
+        struct sl_pool *p = NULL;
+        uint32_t n = 0;
+
+        assert_int_equal(sl_pool_open(&p, t, false, NULL), 0);
+        for (int round = 0; round < 300; round++) {
+            struct job j = {.n_thread = t};
+
+            if (round % 50 == 49)
+                usleep(500); /* workers park */
+            n += sl_pool_errand(p, run_errand, &e);
+            assert_int_equal(sl_pool_n_errand(p), n);
+            if (round % 2 == 0)
+                sl_pool_run(p, count, &j, 20);
+            while (!sl_pool_is_back(p, n))
+                ;
+            assert_int_equal(e.n, n);
+        }
+        assert_true(t > 1 || n == 0);
+        sl_pool_close(&p);
+    }
+}
+
+/* A worker that waits runs it, and the sender goes on. */
+static void workers_run_errands(void **s)
+{
+    struct errands e = {.sender = pthread_self()};
+    struct sl_pool *p = NULL;
+    struct job j = {.n_thread = 0};
+    uint64_t t0 = sl_clock_ns();
+    uint32_t n = 0;
+
+    (void)s;
+    assert_int_equal(sl_pool_open(&p, 0, false, NULL), 0);
+    if (sl_pool_n_thread(p) == 1) {
+        sl_pool_close(&p);
+        skip();
+    }
+    j.n_thread = sl_pool_n_thread(p);
+    while (e.n_own == n && sl_clock_s(t0, sl_clock_ns()) < LIMIT_S) {
+        sl_pool_run(p, count, &j, 20); /* behind it, workers spin */
+        n += sl_pool_errand(p, run_errand, &e);
+        while (!sl_pool_is_back(p, n))
+            ;
+    }
+    assert_true(e.n_own < n);
+    sl_pool_close(&p);
+}
+
 static void allocates_nothing(void **s)
 {
     struct sl_pool *p = NULL;
@@ -111,6 +183,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_task_once),
         cmocka_unit_test(parked_workers_wake),
+        cmocka_unit_test(errands_are_run),
+        cmocka_unit_test(workers_run_errands),
         cmocka_unit_test(allocates_nothing),
         cmocka_unit_test(refuses),
     };

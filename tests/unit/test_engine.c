@@ -1336,6 +1336,30 @@ static void test_lossy_rules(void **state)
     assert_true(n_accept[3] > 2 * n_accept[0]);
 }
 
+/* With one thread who wakes a reader is the engine's thread. Returns the engine
+ * of the other tests. */
+static struct sl_engine *open_single(void)
+{
+    struct sl_engine *with = engine;
+    struct sl_engine_opts eo;
+    struct sl_err err;
+
+    sl_engine_opts_init(&eo);
+    eo.n_thread = 1;
+    eo.pin = false;
+    eo.max_num_seqs = 2;
+    eo.max_model_len = 512;
+    if (sl_engine_open(&engine, DIR, &eo, &err))
+        fail_msg("%s", err.msg);
+    return with;
+}
+
+static void close_single(struct sl_engine *with)
+{
+    sl_engine_close(&engine);
+    engine = with;
+}
+
 /* What /metrics shows when the reader is told of the end. */
 static void look_at_stats(void *ctx)
 {
@@ -1345,6 +1369,7 @@ static void look_at_stats(void *ctx)
 static void an_end_is_told_after_it_shows(void **state)
 {
     struct sl_engine_stats idle, at_end = {.n_run = 99};
+    struct sl_engine *with = open_single();
     struct sl_gen_opts o;
     struct answer a;
     int32_t ids[30];
@@ -1370,6 +1395,7 @@ static void an_end_is_told_after_it_shows(void **state)
     sl_gen_cancel(g);
     sl_gen_close(&g);
     assert_int_equal(at_end.n_run, 0);
+    close_single(with);
 }
 
 /* Two that run, as the engine's thread sees them when it wakes a reader. */
@@ -1406,10 +1432,19 @@ static void compare(void *ctx)
     p->ahead = a - b;
 }
 
+static void await_let_go(struct sl_gen *g)
+{
+    sl_lock(&g->mu);
+    while (!g->let_go)
+        sl_cond_wait(&g->ready, &g->mu);
+    sl_unlock(&g->mu);
+}
+
 /* A reader that ran while the others' tokens are drawn would take their time. */
 static void readers_are_woken_once_a_step(void **state)
 {
     struct pair p = {.n_change = 0};
+    struct sl_engine *with = open_single();
     struct sl_gen_opts o;
     struct answer a;
     int32_t ids[30];
@@ -1427,11 +1462,53 @@ static void readers_are_woken_once_a_step(void **state)
     for (int i = 0; i < 2; i++)
         collect(p.g[i], &a);
     for (int i = 0; i < 2; i++)
-        sl_gen_close(&p.g[i]); /* from here on the call-back is not called */
+        await_let_go(p.g[i]); /* from here on the call-back is not called */
+    for (int i = 0; i < 2; i++)
+        sl_gen_close(&p.g[i]);
     assert_true(p.begun);
     assert_int_equal(p.n_change, 0);
     assert_int_equal(p.n_twice, 0);
-    engine->opts.draft = SL_DRAFT_ALL;
+    close_single(with);
+}
+
+/* How often a reader began to be woken, and how often that ended. */
+struct late {
+    atomic_uint n_in, n_out;
+};
+
+/* The first call, which is a worker's if one waits, lasts longer than the rest
+ * of the answer. */
+static void wake_slowly(void *ctx)
+{
+    struct late *l = ctx;
+
+    if (atomic_fetch_add(&l->n_in, 1) == 0)
+        usleep(4000);
+    atomic_fetch_add(&l->n_out, 1);
+}
+
+/* When a generation is closed nobody is waking its reader, nor about to. */
+static void nobody_wakes_who_has_closed(void **state)
+{
+    struct sl_gen_opts o;
+    struct answer a;
+    int32_t ids[30];
+
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        struct late l = {0};
+        struct sl_gen *g;
+
+        make_opts(&o, ids, 30, i);
+        o.max_tokens = 4;
+        o.wake = wake_slowly;
+        o.wake_ctx = &l;
+        g = submit(&o);
+        collect(g, &a);
+        sl_gen_close(&g);
+        assert_true(atomic_load(&l.n_in) > 0);
+        assert_int_equal(atomic_load(&l.n_in), atomic_load(&l.n_out));
+    }
 }
 
 /* Shapes that are kept are bounded in bytes; the newest one stays. */
@@ -1645,6 +1722,7 @@ int main(void)
         cmocka_unit_test(test_lossy_rules),
         cmocka_unit_test(an_end_is_told_after_it_shows),
         cmocka_unit_test(readers_are_woken_once_a_step),
+        cmocka_unit_test(nobody_wakes_who_has_closed),
         cmocka_unit_test(shapes_are_few),
         cmocka_unit_test(fingerprints),
         cmocka_unit_test(rounds_are_of_answers),
