@@ -131,12 +131,13 @@ static bool is_written(const struct conn *c)
     return bufferevent_get_enabled(c->bev) & EV_WRITE;
 }
 
-/* Something was added to the output: it goes at the end of this round. */
+/* Something was added to the output: it goes at the end of this round. Never
+ * past TLS, also while libevent has stopped writing there. */
 static void offer(struct conn *c)
 {
     struct sl_http *h = c->h;
 
-    if (c->said || is_written(c))
+    if (c->said || c->secure || is_written(c))
         return;
     c->said = true;
     c->said_next = NULL;

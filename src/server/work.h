@@ -4,7 +4,7 @@
  * `done` is called, on the loop again. Whatever computes, may block or walks a
  * long text is such a job: JSON, templates, tokenizing, closing a generation.
  *
- * sl_work_wake asks the loop to call `wake` soon; the engine's thread uses it
+ * sl_work_wake asks the loop to call `wake` soon; the engine's threads use it
  * when a piece is ready. Any number of calls make one. It takes no lock.
  */
 #ifndef SL_SERVER_WORK_H
