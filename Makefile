@@ -195,7 +195,8 @@ $(B)/kerncheck: $(call obj,$(KERN_SRC)) $(OUT)/libsluice.a
 	$(call say,link,$@)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
 
 # The levels that this machine may lack, compiled for AVX2 with SIMDe.
-SIMDE_SRC := $(wildcard src/kern/x86/*_vnni.c src/kern/x86/*_avx512.c)
+SIMDE_SRC := $(filter-out %/peak_vnni.c %/peak_avx512.c,\
+                 $(wildcard src/kern/x86/*_vnni.c src/kern/x86/*_avx512.c))
 SIMDE_OBJ := $(patsubst %.c,$(B)/simde/%.o,$(SIMDE_SRC) tests/kern/main.c)
 $(B)/simde/src/%.o: src/%.c tests/kern/simde.h Makefile
 	@mkdir -p $(@D)

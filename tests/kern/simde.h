@@ -91,6 +91,10 @@ SHIM __m128i shim_upper(__m128i x)
 #undef _mm512_cvtepi8_epi32
 #define _mm512_cvtepi8_epi32(v)                                                \
     shim_join(_mm256_cvtepi8_epi32(v), _mm256_cvtepi8_epi32(shim_upper(v)))
+#undef _mm512_cvtepi16_epi32
+#define _mm512_cvtepi16_epi32(v)                                               \
+    shim_join(_mm256_cvtepi16_epi32(_mm256_castsi256_si128(v)),                \
+              _mm256_cvtepi16_epi32(_mm256_extracti128_si256(v, 1)))
 #undef _mm512_cvtepu16_epi32
 #define _mm512_cvtepu16_epi32(v)                                               \
     shim_join(_mm256_cvtepu16_epi32(_mm256_castsi256_si128(v)),                \

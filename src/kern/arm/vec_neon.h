@@ -14,7 +14,8 @@
 
 #include "kern/wide/wide.h"
 
-enum { VEC = 8, HALVES = 1, REGS = 16, WEIGHTS_SIGNED = 1 };
+#define REGS 16
+enum { VEC = 8, HALVES = 1, WEIGHTS_SIGNED = 1 };
 
 typedef struct {
     float32x4_t lo, hi;
@@ -389,13 +390,9 @@ SL_INLINE vi pair_u8(const struct at *a, size_t off)
     return load_u8(a->p[0] + off);
 }
 
-SL_INLINE vi pair_i8(const struct at *a, size_t off, int step)
+SL_INLINE vi pair_i16(const struct at *a, size_t off)
 {
-    int8_t v[VEC];
-
-    for (int i = 0; i < VEC; i++)
-        v[i] = (int8_t)a->p[0][off + (size_t)(i * step)];
-    return widen_s16(vmovl_s8(vld1_s8(v)));
+    return widen_s16(vreinterpretq_s16_u8(vld1q_u8(a->p[0] + off)));
 }
 
 SL_INLINE vf pair_set(float a, float b)

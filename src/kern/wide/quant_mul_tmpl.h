@@ -14,6 +14,11 @@
  * strip is G registers of rows; groups that it has beyond the matrix are the
  * last one again, and are not stored.
  *
+ * Integer scales of halves (q6_k, q3_k, q2_k) multiply as floats, where a
+ * multiplication takes half of what one of 32 bits does: a half is at most
+ * 16 * 32 * 127 and its scale 128, so both together stay below 2^24 and no
+ * float in between is rounded.
+ *
  * Includer: defines the operations of wide.h, and ISA(x).
  */
 #include "kern/quant.h"
@@ -22,14 +27,17 @@
 enum {
     G = 2,           /* registers of rows at a time */
     STRIP = G * VEC, /* output rows of them */
-    MAX_M = 4,       /* tokens at a time: 4 x 2 sums and as many accumulators */
+    /* Tokens at a time: their sums stay in registers, what is accumulated over
+     * blocks rests in the first-level cache where there are no more. */
+    MAX_M = REGS == 32 ? 8 : 4,
     MAX_DIRECT = 8, /* tokens up to which weights are unpacked at each use */
-    /* Columns of a panel: 22 KB with the scales. The other sizes are those of
-     * AVX2; none was measured on machines that this is for. */
+    /* Columns of a panel: 22 KB with the scales. */
     PANEL = 8192 / VEC,
-    CHUNK = 256,
-    X_BYTES = 256 << 10,
-    AHEAD = 1024,
+    /* Tokens that share an unpacked panel: they stay in the second-level
+     * cache. */
+    CHUNK = SL_SMALL ? MAX_DIRECT : 128,
+    N_PREP = CHUNK * PANEL / 32,
+    AHEAD = 4096, /* bytes that weights are asked for before their use */
 };
 
 /* 32 columns of VEC rows. */
@@ -44,9 +52,10 @@ struct blk {
 /* What the blocks of a unit share. */
 struct scales {
     vf d, dmin;
-    /* q4_k, q5_k: eight scales, eight minima; q3_k: sixteen scales, iq4_xs:
-     * eight, + 32 */
-    uint8_t sc[16][VEC];
+    /* [part][half][block % 4][row]: q4_k, q5_k: scales of blocks 0 to 3, their
+     * minima, scales of blocks 4 to 7, their minima; q3_k: sixteen scales + 32,
+     * a block being a half of one; iq4_xs: eight scales + 32 */
+    uint8_t sc[4][HALVES][4][8];
 };
 
 /* Blocks of 32 columns in what one struct of kern/quant.h holds. */
@@ -86,26 +95,40 @@ SL_INLINE size_t unit_bytes(enum sl_dtype t)
     return bytes[t];
 }
 
-/* sl_quant_k_scale and sl_quant_k_min of eight rows at once, a byte each. */
-SL_INLINE void k_scales(struct scales *s, size_t half, const uint8_t *p)
+SL_INLINE void put_bytes(uint8_t (*p)[4][8], vi v)
 {
-    const uint64_t byte = 0x0101010101010101u;
+    store_n((float *)(void *)p, floats(v), VEC);
+}
 
-    for (size_t b = 0; b < 4; b++) {
-        uint64_t x, y, z, v[4];
+/* sl_quant_k_scale and sl_quant_k_min of four blocks at once, a byte each. */
+SL_INLINE void k_scales(struct scales *s, const struct at *p, size_t off)
+{
+    const vi x = pair_bytes(p, off), y = pair_bytes(p, off + 32);
+    const vi z = pair_bytes(p, off + 64);
+    const vi six = iset(0x3f3f3f3f), four = iset(0x0f0f0f0f);
+    const vi top = iset(0x30303030);
 
-        __builtin_memcpy(&x, p + 8 * b, 8);
-        __builtin_memcpy(&y, p + 8 * b + 32, 8);
-        __builtin_memcpy(&z, p + 8 * b + 64, 8);
-        v[0] = x & 63 * byte;
-        v[1] = y & 63 * byte;
-        v[2] = (z & 15 * byte) | (x >> 2 & 0x30 * byte);
-        v[3] = (z >> 4 & 15 * byte) | (y >> 2 & 0x30 * byte);
-        __builtin_memcpy(&s->sc[b][8 * half], &v[0], 8);
-        __builtin_memcpy(&s->sc[b + 8][8 * half], &v[1], 8);
-        __builtin_memcpy(&s->sc[b + 4][8 * half], &v[2], 8);
-        __builtin_memcpy(&s->sc[b + 12][8 * half], &v[3], 8);
-    }
+    put_bytes(s->sc[0], iand(x, six));
+    put_bytes(s->sc[1], iand(y, six));
+    put_bytes(s->sc[2], ior(iand(z, four), iand(ishr(x, 2), top)));
+    put_bytes(s->sc[3], ior(iand(ishr(z, 4), four), iand(ishr(y, 2), top)));
+}
+
+/* Scale b of part k, of every row. */
+SL_INLINE vi byte_scale(const struct scales *s, size_t k, size_t b)
+{
+    struct at p = {{s->sc[k][0][b], s->sc[k][HALVES - 1][b]}};
+
+    return pair_u8(&p, 0);
+}
+
+/* sl_quant_six of n scales, for every row. */
+SL_INLINE void six_scales(struct scales *s, const struct at *p, size_t off,
+                          size_t n)
+{
+    for (size_t k = 0; k < n; k++)
+        for (size_t h = 0; h < HALVES; h++)
+            sl_quant_six_rows(s->sc[k / 4][h][k % 4], p->p[h] + off, n, k);
 }
 
 SL_INLINE void open_unit(enum sl_dtype t, struct scales *s, const struct at *p)
@@ -113,23 +136,16 @@ SL_INLINE void open_unit(enum sl_dtype t, struct scales *s, const struct at *p)
     if (t == SL_Q4_K || t == SL_Q5_K) {
         s->d = pair_f16(p, offsetof(struct sl_q4_k_group, d));
         s->dmin = pair_f16(p, offsetof(struct sl_q4_k_group, dmin));
-        for (size_t h = 0; h < HALVES; h++)
-            k_scales(s, h, p->p[h] + offsetof(struct sl_q4_k_group, s));
+        k_scales(s, p, offsetof(struct sl_q4_k_group, s));
     } else if (n_sub(t) > 1) { /* all others begin with d */
         s->d = pair_f16(p, offsetof(struct sl_q6_k_group, d));
     }
     if (t == SL_Q2_K)
         s->dmin = pair_f16(p, offsetof(struct sl_q2_k_group, dmin));
-    for (size_t h = 0; h < HALVES; h++) {
-        for (size_t k = 0; t == SL_Q3_K && k < 16; k++)
-            sl_quant_six_rows(&s->sc[k][8 * h],
-                              p->p[h] + offsetof(struct sl_q3_k_group, s), 16,
-                              k);
-        for (size_t k = 0; t == SL_IQ4_XS && k < 8; k++)
-            sl_quant_six_rows(&s->sc[k][8 * h],
-                              p->p[h] + offsetof(struct sl_iq4_xs_group, s), 8,
-                              k);
-    }
+    if (t == SL_Q3_K)
+        six_scales(s, p, offsetof(struct sl_q3_k_group, s), 16);
+    if (t == SL_IQ4_XS)
+        six_scales(s, p, offsetof(struct sl_iq4_xs_group, s), 8);
 }
 
 /* Vector i of halves of bytes that begin at `off`. */
@@ -247,15 +263,16 @@ SL_INLINE vf scale(enum sl_dtype t, const struct scales *s, const struct at *p,
         return i > 1 ? set(0) : bfp_units(p, 8 * i, 0x1p-6f);
     if (t == SL_BFP4)
         return i > 1 ? set(0) : bfp_units(p, 8 * i, 0x1p-2f);
-    if (t == SL_Q6_K)
-        return i == 0 ? s->d
-                      : floats(pair_i8(p,
-                                       offsetof(struct sl_q6_k_group, sc) +
-                                           16 * b + i - 1,
-                                       2));
+    if (t == SL_Q6_K) { /* neighbours in a pair of bytes */
+        vi v = pair_i16(p, offsetof(struct sl_q6_k_group, sc) + 16 * b);
+
+        v = i == 1 ? isra(ishl(v, 24), 24) : isra(v, 8);
+        return i == 0 ? s->d : to_float(v);
+    }
     if (t == SL_Q3_K)
         return i == 0 ? s->d
-                      : floats(iadd(load_u8(s->sc[2 * b + i - 1]), iset(-32)));
+                      : to_float(iadd(byte_scale(s, b / 2, b % 2 * 2 + i - 1),
+                                      iset(-32)));
     if (t == SL_Q2_K)
         return i == 0   ? s->d
                : i == 1 ? s->dmin
@@ -270,11 +287,12 @@ SL_INLINE vf scale(enum sl_dtype t, const struct scales *s, const struct at *p,
         return i ? set(0) : pair_f16(p, offsetof(struct sl_q4_0_group, d));
     if (t == SL_IQ4_XS)
         return i ? set(0)
-                 : vmul(s->d,
-                        to_float(iadd(load_u8(s->sc[b]), iset(-32))));
+                 : vmul(s->d, to_float(iadd(byte_scale(s, b / 4, b % 4),
+                                            iset(-32))));
     if (i == 0)
-        return vmul(s->d, to_float(load_u8(s->sc[b])));
-    return i == 1 ? vmul(s->dmin, to_float(load_u8(s->sc[8 + b]))) : set(0);
+        return vmul(s->d, to_float(byte_scale(s, b / 4 * 2, b % 4)));
+    return i == 1 ? vmul(s->dmin, to_float(byte_scale(s, b / 4 * 2 + 1, b % 4)))
+                  : set(0);
 }
 
 /* Where a block's weights come from, for G registers: unpacked, or packed and
@@ -297,12 +315,13 @@ SL_INLINE vf get_s(enum sl_dtype t, const struct from *f, size_t g, size_t i)
                   : scale(t, &f->scales[g], &f->unit[g], f->b, i);
 }
 
-/* Activations from some column on. */
+/* Activations from some column on, and what they contribute that no weight
+ * changes: for each block, `off` of both halves and `min`. */
 struct act {
     const int8_t *q;
-    const float *scale;
-    const int16_t *sum;
-    size_t ld, ld_scale, ld_sum;
+    const float *scale, *min;
+    const int32_t *off;
+    size_t ld, ld_scale, ld_prep;
 };
 
 typedef vi sums[MAX_M][G];
@@ -319,12 +338,10 @@ SL_INLINE int zero_point(enum sl_dtype t)
     return zero[t];
 }
 
-/* Sum of the activations of token t in n halves of the block from h on. */
-SL_INLINE int total(const struct act *x, size_t t, size_t h, size_t n)
+/* Where the sum of token t over n halves from h on begins. */
+SL_INLINE vi begin(enum sl_dtype type, const struct act *x, size_t t, size_t h)
 {
-    const int16_t *s = x->sum + t * x->ld_sum + h;
-
-    return n == 2 ? s[0] + s[1] : s[0];
+    return zero_point(type) ? spread(&x->off[2 * t * x->ld_prep + h]) : iset(0);
 }
 
 #ifdef HAVE_MM2
@@ -361,7 +378,7 @@ SL_INLINE void sum_pairs(enum sl_dtype type, size_t m, sums s,
     }
     UNROLL
     for (size_t t = 0; t < m; t++) {
-        vi start = iset(-zero_point(type) * total(x, t, h, n));
+        vi start = begin(type, x, t, h);
 
         UNROLL
         for (size_t g = 0; g < G; g++)
@@ -383,7 +400,7 @@ SL_INLINE void sum_halves(enum sl_dtype type, size_t m, sums s,
 #endif
     UNROLL
     for (size_t t = 0; t < m; t++) {
-        vi start = iset(-zero_point(type) * total(x, t, h, n));
+        vi start = begin(type, x, t, h);
 
         UNROLL
         for (size_t g = 0; g < G; g++)
@@ -408,9 +425,14 @@ SL_INLINE void sum_halves(enum sl_dtype type, size_t m, sums s,
 }
 
 /* acc = fma(scale * a, i, acc) */
-SL_INLINE vf fma_int(vf scale, vf a, vi i, vf acc)
+SL_INLINE vf fma_int(vf scale, vf a, vf i, vf acc)
 {
-    return vfma(vmul(scale, a), to_float(i), acc);
+    return vfma(vmul(scale, a), i, acc);
+}
+
+SL_INLINE vf scale_of(const struct act *x, size_t t)
+{
+    return set(x->scale[t * x->ld_scale]);
 }
 
 /* All 32 columns have one scale; some types a minimum too. */
@@ -421,53 +443,84 @@ SL_INLINE void step_one(enum sl_dtype type, size_t m, accs acc,
 
     sum_halves(type, m, s, f, x, 0, 2);
     UNROLL
-    for (size_t t = 0; t < m; t++) {
-        const float scale = x->scale[t * x->ld_scale];
-        vf a = set(scale), sum = set(scale * (float)total(x, t, 0, 2));
+    for (size_t g = 0; g < G; g++) {
+        vf d = get_s(type, f, g, 0), min = set(0);
 
+        if (has_min(type))
+            min = get_s(type, f, g, 1);
         UNROLL
-        for (size_t g = 0; g < G; g++) {
-            acc[t][g] = fma_int(get_s(type, f, g, 0), a, s[t][g], acc[t][g]);
+        for (size_t t = 0; t < m; t++) {
+            acc[t][g] =
+                fma_int(d, scale_of(x, t), to_float(s[t][g]), acc[t][g]);
             if (has_min(type))
-                acc[t][g] = vfnma(get_s(type, f, g, 1), sum, acc[t][g]);
+                acc[t][g] =
+                    vfnma(min, set(x->min[t * x->ld_prep]), acc[t][g]);
         }
     }
 }
 
 /* q6_k and q3_k: an integer scale for each half; q2_k: and an integer minimum.
  */
+SL_INLINE vf half_scale(enum sl_dtype type, const struct from *f, size_t g,
+                        size_t h)
+{
+    if (type == SL_Q2_K)
+        return to_float(
+            iand(ishr(bits(get_s(type, f, g, 2)), h ? 8 : 0), iset(15)));
+    return get_s(type, f, g, 1 + h);
+}
+
+/* The minima of q2_k. */
+SL_INLINE void step_q2_min(size_t m, accs acc, const struct from *f,
+                           const struct act *x)
+{
+    UNROLL
+    for (size_t g = 0; g < G; g++) {
+        vf dmin = get_s(SL_Q2_K, f, g, 1);
+        vi v = bits(get_s(SL_Q2_K, f, g, 2));
+        vf m0 = to_float(iand(ishr(v, 4), iset(15)));
+        vf m1 = to_float(ishr(v, 12));
+
+        UNROLL
+        for (size_t t = 0; t < m; t++) {
+            const int32_t *off = &x->off[2 * t * x->ld_prep];
+            vf i = vfma(m0, set((float)off[0]), vmul(m1, set((float)off[1])));
+
+            acc[t][g] = vfnma(dmin, vmul(scale_of(x, t), i), acc[t][g]);
+        }
+    }
+}
+
 SL_INLINE void step_q6(enum sl_dtype type, size_t m, accs acc,
                        const struct from *f, const struct act *x)
 {
-    sums s0, s1;
+    vf both[MAX_M][G];
 
-    sum_halves(type, m, s0, f, x, 0, 1);
-    sum_halves(type, m, s1, f, x, 1, 1);
     UNROLL
-    for (size_t t = 0; t < m; t++) {
-        vf a = set(x->scale[t * x->ld_scale]);
+    for (size_t h = 0; h < 2; h++) {
+        sums s;
 
+        sum_halves(type, m, s, f, x, h, 1);
         UNROLL
         for (size_t g = 0; g < G; g++) {
-            const vi low = iset(15);
-            vi sc0 = bits(get_s(type, f, g, 1)), v = bits(get_s(type, f, g, 2));
-            vi sc1 = v, i;
+            vf sc = half_scale(type, f, g, h);
 
-            if (type == SL_Q2_K) {
-                sc0 = iand(v, low);
-                sc1 = iand(ishr(v, 8), low);
-            }
-            i = iadd(imul(s0[t][g], sc0), imul(s1[t][g], sc1));
-            acc[t][g] = fma_int(get_s(type, f, g, 0), a, i, acc[t][g]);
-            if (type == SL_Q2_K) {
-                vi m0 = imul(iand(ishr(v, 4), low), iset(total(x, t, 0, 1)));
-                vi m1 = imul(ishr(v, 12), iset(total(x, t, 1, 1)));
-
-                acc[t][g] = vfnma(get_s(type, f, g, 1),
-                                  vmul(a, to_float(iadd(m0, m1))), acc[t][g]);
-            }
+            UNROLL
+            for (size_t t = 0; t < m; t++)
+                both[t][g] = h ? vfma(to_float(s[t][g]), sc, both[t][g])
+                               : vmul(to_float(s[t][g]), sc);
         }
     }
+    UNROLL
+    for (size_t g = 0; g < G; g++) {
+        vf d = get_s(type, f, g, 0);
+
+        UNROLL
+        for (size_t t = 0; t < m; t++)
+            acc[t][g] = fma_int(d, scale_of(x, t), both[t][g], acc[t][g]);
+    }
+    if (type == SL_Q2_K)
+        step_q2_min(m, acc, f, x);
 }
 
 /* bfp8 and bfp4: a unit for each half. */
@@ -480,13 +533,13 @@ SL_INLINE void step_bfp(enum sl_dtype type, size_t m, accs acc,
 
         sum_halves(type, m, s, f, x, h, 1);
         UNROLL
-        for (size_t t = 0; t < m; t++) {
-            vf a = set(x->scale[t * x->ld_scale]);
+        for (size_t g = 0; g < G; g++) {
+            vf unit = get_s(type, f, g, h);
 
             UNROLL
-            for (size_t g = 0; g < G; g++)
+            for (size_t t = 0; t < m; t++)
                 acc[t][g] =
-                    fma_int(get_s(type, f, g, h), a, s[t][g], acc[t][g]);
+                    fma_int(unit, scale_of(x, t), to_float(s[t][g]), acc[t][g]);
         }
     }
 }
@@ -503,7 +556,8 @@ SL_INLINE void step(enum sl_dtype type, size_t m, accs acc,
         step_one(type, m, acc, f, x);
     x->q += 32;
     x->scale += 1;
-    x->sum += 2;
+    x->min += 1;
+    x->off += 2;
 }
 
 /* --- ways through a matrix --- */
@@ -560,20 +614,46 @@ SL_INLINE struct at further(const struct at *a, size_t bytes)
     return b;
 }
 
-/* A whole strip, m tokens: memory is the limit. */
+/* Ask for `bytes` at p. */
+SL_INLINE void fetch(const uint8_t *p, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i += 64)
+        __builtin_prefetch(p + i);
+}
+
+/* The same of what comes after p, on the way of a group that ends at `end`. A
+ * unit of q5_k or q6_k keeps the parts of a block far from each other: those of
+ * the next strip, at the same place. Of other types what lies AHEAD; the first
+ * group of the next strip follows the last one of this. */
+SL_INLINE void fetch_ahead(enum sl_dtype type, const uint8_t *p, size_t bytes,
+                           const uint8_t *end, size_t group_bytes)
+{
+    const size_t n = STRIP / SL_GROUP;
+    const uint8_t *at = p + AHEAD;
+
+    if (type == SL_Q5_K || type == SL_Q6_K)
+        at = p + n * group_bytes;
+    else if (at >= end)
+        at += (n - 1) * group_bytes;
+    fetch(at, bytes);
+}
+
+/* Columns c0 to c0 + n - 1 of a strip, m tokens: memory is the limit. c0 is the
+ * beginning of a unit. */
 SL_INLINE void direct(enum sl_dtype type, size_t m, const struct out *o,
-                      const uint8_t *w, struct act x, size_t cols)
+                      const uint8_t *w, struct act x, size_t c0, size_t n,
+                      size_t cols)
 {
     const size_t sub = n_sub(type), bytes = unit_bytes(type);
-    const size_t units = cols / (32 * sub), part = bytes / sub;
+    const size_t group_bytes = cols / (32 * sub) * bytes, part = bytes / sub;
     struct at row[G];
     accs acc;
 
-    start(m, o, acc, false);
+    start(m, o, acc, c0 > 0);
     UNROLL
     for (size_t g = 0; g < G; g++)
-        row[g] = groups(w, g, o->rows, units * bytes);
-    for (size_t u = 0; u < units; u++) {
+        row[g] = groups(w, g, o->rows, group_bytes);
+    for (size_t u = c0 / (32 * sub); u < (c0 + n) / (32 * sub); u++) {
         struct scales s[G];
         struct from f = {.scales = s};
 
@@ -586,9 +666,8 @@ SL_INLINE void direct(enum sl_dtype type, size_t m, const struct out *o,
             UNROLL
             for (size_t g = 0; g < G; g++)
                 for (size_t h = 0; h < HALVES; h++)
-                    for (size_t i = 0; i < part; i += 64)
-                        __builtin_prefetch(f.unit[g].p[h] + f.b * part + i +
-                                           AHEAD);
+                    fetch_ahead(type, f.unit[g].p[h] + f.b * part, part,
+                                row[g].p[h] + group_bytes, group_bytes);
             step(type, m, acc, &f, &x);
         }
     }
@@ -637,14 +716,41 @@ SL_INLINE void unpack(enum sl_dtype type, struct blk *panel, const uint8_t *w,
     }
 }
 
-SL_INLINE struct act act_at(const struct sl_qact *x, size_t t, size_t c)
+/* Columns c to c + n - 1 of tokens t to t + n_tok - 1: [n_tok][n / 32]. */
+SL_INLINE void prepare(enum sl_dtype type, int32_t *off, float *min,
+                       const struct sl_qact *x, size_t t, size_t n_tok,
+                       size_t c, size_t n)
 {
-    return (struct act){.q = x->q + t * x->ld + c,
-                        .scale = x->scale + (t * x->ld + c) / 32,
-                        .sum = x->sum + (t * x->ld + c) / 16,
-                        .ld = x->ld,
-                        .ld_scale = x->ld / 32,
-                        .ld_sum = x->ld / 16};
+    const bool halves = type == SL_Q6_K || type == SL_Q3_K ||
+                        type == SL_Q2_K || type == SL_BFP4 || type == SL_BFP8;
+    const int times = type == SL_Q2_K ? 1 : -zero_point(type);
+
+    if (!zero_point(type) && !has_min(type) && type != SL_Q2_K)
+        return;
+    for (; n_tok-- > 0; t++, off += n / 16, min += n / 32) {
+        const float *scale = x->scale + (t * x->ld + c) / 32;
+        const int16_t *sum = x->sum + (t * x->ld + c) / 16;
+
+        for (size_t b = 0; b < n / 32; b++) {
+            int total = sum[2 * b] + sum[2 * b + 1];
+
+            off[2 * b] = times * (halves ? sum[2 * b] : total);
+            off[2 * b + 1] = times * sum[2 * b + 1];
+            min[b] = scale[b] * (float)total;
+        }
+    }
+}
+
+/* From token t and, within it, column c on. */
+SL_INLINE struct act act_at(const struct act *x, size_t t, size_t c)
+{
+    struct act a = *x;
+
+    a.q += t * x->ld + c;
+    a.scale += t * x->ld_scale + c / 32;
+    a.min += t * x->ld_prep + c / 32;
+    a.off += 2 * (t * x->ld_prep + c / 32);
+    return a;
 }
 
 /* Tokens of the next block when `left` are left, as even as possible. */

@@ -5,22 +5,37 @@
  * constant here.
  */
 
+/* Columns c to c + n - 1 of a strip, m tokens. */
 static void NAME(direct)(size_t m, const struct out *o, const uint8_t *w,
-                         const struct act *x, size_t cols)
+                         const struct act *x, size_t c, size_t n, size_t cols)
 {
     switch (m) {
     case 1:
-        direct(TYPE, 1, o, w, *x, cols);
+        direct(TYPE, 1, o, w, *x, c, n, cols);
         break;
     case 2:
-        direct(TYPE, 2, o, w, *x, cols);
+        direct(TYPE, 2, o, w, *x, c, n, cols);
         break;
     case 3:
-        direct(TYPE, 3, o, w, *x, cols);
+        direct(TYPE, 3, o, w, *x, c, n, cols);
         break;
     case 4:
-        direct(TYPE, 4, o, w, *x, cols);
+        direct(TYPE, 4, o, w, *x, c, n, cols);
         break;
+#if REGS == 32
+    case 5:
+        direct(TYPE, 5, o, w, *x, c, n, cols);
+        break;
+    case 6:
+        direct(TYPE, 6, o, w, *x, c, n, cols);
+        break;
+    case 7:
+        direct(TYPE, 7, o, w, *x, c, n, cols);
+        break;
+    case 8:
+        direct(TYPE, 8, o, w, *x, c, n, cols);
+        break;
+#endif
     }
 }
 
@@ -40,43 +55,69 @@ static void NAME(tile)(size_t m, const struct out *o, const struct blk *panel,
     case 4:
         tile(TYPE, 4, o, panel, *x, cols, from_y);
         break;
+#if REGS == 32
+    case 5:
+        tile(TYPE, 5, o, panel, *x, cols, from_y);
+        break;
+    case 6:
+        tile(TYPE, 6, o, panel, *x, cols, from_y);
+        break;
+    case 7:
+        tile(TYPE, 7, o, panel, *x, cols, from_y);
+        break;
+    case 8:
+        tile(TYPE, 8, o, panel, *x, cols, from_y);
+        break;
+#endif
     }
 }
 
-/* One strip of rows, columns c0 to c1, tokens t0 to t1. */
-static void NAME(strip)(float *restrict y, size_t ldy, const uint8_t *w,
-                        const struct sl_qact *x, size_t t0, size_t t1,
-                        size_t c0, size_t c1, size_t rows, size_t cols)
+/* One strip of rows, all tokens of x, over panels. While a panel is used the
+ * next one comes from memory, evenly: asked for at once its lines would be more
+ * than a core can wait for. */
+static void NAME(strip)(const struct out *o, const uint8_t *w,
+                        const struct act *x, size_t n_tok, size_t c, size_t n,
+                        size_t cols)
 {
+    const size_t part = unit_bytes(TYPE) / n_sub(TYPE);
+    const size_t group_bytes = cols / 32 * part;
     struct blk panel[PANEL / 32 * G];
 
-    for (size_t c = c0; c < c1; c += PANEL) {
-        size_t n = sl_min(PANEL, c1 - c), m;
+    for (size_t end = c + n, c0 = c; c0 < end; c0 += PANEL) {
+        size_t n0 = sl_min(PANEL, end - c0), m;
+        /* The columns after these, or the neighbours of this strip. */
+        const uint8_t *next =
+            w + (c0 + PANEL < end
+                     ? (c0 + PANEL) / 32 * part
+                     : STRIP / SL_GROUP * group_bytes + c / 32 * part);
 
-        unpack(TYPE, panel, w, rows, c, n, cols);
-        for (size_t t = t0; t < t1; t += m) {
-            struct out o = {y + t * ldy, ldy, rows};
-            struct act a = act_at(x, t, c);
+        unpack(TYPE, panel, w, o->rows, c0, n0, cols);
+        for (size_t t = 0; t < n_tok; t += m) {
+            struct out to = {o->y + t * o->ldy, o->ldy, o->rows};
+            struct act a = act_at(x, t, c0 - c);
 
-            m = share(t1 - t);
-            NAME(tile)(m, &o, panel, &a, n, c > 0);
+            m = share(n_tok - t);
+            for (size_t g = 0; g < STRIP / SL_GROUP; g++)
+                fetch(next + g * group_bytes + t * n0 / 32 * part / n_tok,
+                      m * n0 / 32 * part / n_tok);
+            NAME(tile)(m, &to, panel, &a, n0, c0 > 0);
         }
     }
 }
 
 /* One strip of rows, few tokens, or no columns. */
-static void NAME(few)(float *restrict y, size_t ldy, const uint8_t *w,
-                      const struct sl_qact *x, size_t n_tok, size_t rows,
+static void NAME(few)(const struct out *o, const uint8_t *w,
+                      const struct act *x, size_t n_tok, size_t c, size_t n,
                       size_t cols)
 {
     size_t m;
 
     for (size_t t = 0; t < n_tok; t += m) {
-        struct out o = {y + t * ldy, ldy, rows};
+        struct out to = {o->y + t * o->ldy, o->ldy, o->rows};
         struct act a = act_at(x, t, 0);
 
         m = share(n_tok - t);
-        NAME(direct)(m, &o, w, &a, cols);
+        NAME(direct)(m, &to, w, &a, c, n, cols);
     }
 }
 
@@ -86,24 +127,32 @@ static void NAME(mulq)(float *restrict y, size_t ldy, const void *restrict w,
 {
     const size_t strip_bytes =
         cols / (32 * n_sub(TYPE)) * unit_bytes(TYPE) * (STRIP / SL_GROUP);
-    const size_t chunk = sl_min(n_tok, CHUNK);
-    const size_t span = chunk * cols <= X_BYTES ? sl_max(cols, 1) : PANEL;
-    const size_t n_strip = (rows + STRIP - 1) / STRIP;
-    const uint8_t *p = w;
+    const bool is_few = n_tok <= MAX_DIRECT || cols == 0;
+    /* What is prepared at once, in whole units. */
+    const size_t span =
+        n_tok && n_tok <= MAX_DIRECT ? N_PREP / n_tok / 8 * 256 : PANEL;
+    int32_t off[2 * N_PREP];
+    float min[N_PREP];
 
-    if (n_tok <= MAX_DIRECT || cols == 0) {
-        for (size_t i = 0; i < n_strip; i++)
-            NAME(few)(y + i * STRIP, ldy, p + i * strip_bytes, x, n_tok,
-                      rows - i * STRIP, cols);
-        return;
-    }
-    for (size_t t = 0; t < n_tok; t += chunk) {
-        const size_t end = sl_min(t + chunk, n_tok);
+    for (size_t t = 0, n_t; t < n_tok; t += n_t) {
+        n_t = sl_min(n_tok - t, CHUNK);
+        for (size_t c = 0; c == 0 || c < cols; c += span) {
+            const size_t n = sl_min(span, cols - c);
+            struct act a = {x->q + t * x->ld + c,
+                            x->scale + (t * x->ld + c) / 32,
+                            min,
+                            off,
+                            x->ld,
+                            x->ld / 32,
+                            n / 32};
 
-        for (size_t c = 0; c < cols; c += span) {
-            for (size_t i = 0; i < n_strip; i++)
-                NAME(strip)(y + i * STRIP, ldy, p + i * strip_bytes, x, t, end,
-                            c, sl_min(c + span, cols), rows - i * STRIP, cols);
+            prepare(TYPE, off, min, x, t, n_t, c, n);
+            for (size_t r = 0; r < rows; r += STRIP) {
+                struct out o = {y + t * ldy + r, ldy, rows - r};
+                const uint8_t *p = (const uint8_t *)w + r / STRIP * strip_bytes;
+
+                (is_few ? NAME(few) : NAME(strip))(&o, p, &a, n_t, c, n, cols);
+            }
         }
     }
 }

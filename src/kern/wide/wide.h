@@ -46,7 +46,7 @@
  *
  *   pair_f32 pair_bf16 pair_fp8 pair_f16(at, byte offset)      floats
  *   pair_u8                          eight bytes of each as integers
- *   pair_i8                          eight signed bytes, `step` apart
+ *   pair_i16                         eight signed numbers of 16 bits as integers
  *   pair_bytes                       32 bytes of each
  *   pair_set(a, b)                   a for the first eight lanes, b for others
  *

@@ -20,6 +20,7 @@ void sl_kern_init_x86(struct sl_kern *k, unsigned cpu)
     if (cpu & SL_CPU_AVX_VNNI) {
         k->isa = "avx-vnni";
         sl_kern_init_quant_mul__vnni(k);
+        sl_kern_init_peak__vnni(k);
     }
     if (!(cpu & SL_CPU_AVX512_VNNI))
         return;
@@ -29,4 +30,5 @@ void sl_kern_init_x86(struct sl_kern *k, unsigned cpu)
     sl_kern_init_gdn__avx512(k);
     sl_kern_init_attn__avx512(k);
     sl_kern_init_quant_mul__avx512(k);
+    sl_kern_init_peak__avx512(k);
 }

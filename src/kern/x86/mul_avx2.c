@@ -486,84 +486,57 @@ SL_INLINE void many(enum sl_dtype type, size_t n_tok, struct part p)
     }
 }
 
-SL_INLINE void mul(enum sl_dtype type, few_fn *block_of, size_t n_tok,
-                   const struct part *p)
+SL_INLINE void mul(enum sl_dtype type, few_fn *block_of, float *y, size_t ldy,
+                   const void *w, const float *scale, const float *x,
+                   size_t ldx, size_t n_tok, size_t rows, size_t cols)
 {
+    const struct part p = {
+        .y = y,
+        .ldy = ldy,
+        .w = w,
+        .scale = type == SL_FP8 ? scale : NULL,
+        .ld_scale = (cols + SL_FP8_BLOCK - 1) / SL_FP8_BLOCK,
+        .x = x,
+        .ldx = ldx,
+        .ld_w = cols * SL_GROUP,
+        .rows = rows,
+        .cols = cols,
+    };
+
     if (n_tok <= MAX_M)
-        block_of(n_tok, p);
+        block_of(n_tok, &p);
     else if (n_tok <= SEVERAL_TOKENS)
-        several(type, block_of, n_tok, *p);
+        several(type, block_of, n_tok, p);
     else
-        many(type, n_tok, *p);
+        many(type, n_tok, p);
 }
 
 static void mul_f32(float *restrict y, size_t ldy, const void *restrict w,
                     const float *restrict scale, const float *restrict x,
                     size_t ldx, size_t n_tok, size_t rows, size_t cols)
 {
-    const struct part p = {.y = y,
-                           .ldy = ldy,
-                           .w = w,
-                           .x = x,
-                           .ldx = ldx,
-                           .ld_w = cols * SL_GROUP,
-                           .rows = rows,
-                           .cols = cols};
-
-    (void)scale;
-    mul(SL_F32, few_f32, n_tok, &p);
+    mul(SL_F32, few_f32, y, ldy, w, scale, x, ldx, n_tok, rows, cols);
 }
 
 static void mul_bf16(float *restrict y, size_t ldy, const void *restrict w,
                      const float *restrict scale, const float *restrict x,
                      size_t ldx, size_t n_tok, size_t rows, size_t cols)
 {
-    const struct part p = {.y = y,
-                           .ldy = ldy,
-                           .w = w,
-                           .x = x,
-                           .ldx = ldx,
-                           .ld_w = cols * SL_GROUP,
-                           .rows = rows,
-                           .cols = cols};
-
-    (void)scale;
-    mul(SL_BF16, few_bf16, n_tok, &p);
+    mul(SL_BF16, few_bf16, y, ldy, w, scale, x, ldx, n_tok, rows, cols);
 }
 
 static void mul_f16(float *restrict y, size_t ldy, const void *restrict w,
                     const float *restrict scale, const float *restrict x,
                     size_t ldx, size_t n_tok, size_t rows, size_t cols)
 {
-    const struct part p = {.y = y,
-                           .ldy = ldy,
-                           .w = w,
-                           .x = x,
-                           .ldx = ldx,
-                           .ld_w = cols * SL_GROUP,
-                           .rows = rows,
-                           .cols = cols};
-
-    (void)scale;
-    mul(SL_F16, few_f16, n_tok, &p);
+    mul(SL_F16, few_f16, y, ldy, w, scale, x, ldx, n_tok, rows, cols);
 }
 
 static void mul_fp8(float *restrict y, size_t ldy, const void *restrict w,
                     const float *restrict scale, const float *restrict x,
                     size_t ldx, size_t n_tok, size_t rows, size_t cols)
 {
-    const struct part p = {.y = y,
-                           .ldy = ldy,
-                           .w = w,
-                           .scale = scale,
-                           .ld_scale = (cols + SL_FP8_BLOCK - 1) / SL_FP8_BLOCK,
-                           .x = x,
-                           .ldx = ldx,
-                           .ld_w = cols * SL_GROUP,
-                           .rows = rows,
-                           .cols = cols};
-
-    mul(SL_FP8, few_fp8, n_tok, &p);
+    mul(SL_FP8, few_fp8, y, ldy, w, scale, x, ldx, n_tok, rows, cols);
 }
 
 void sl_kern_init_mul__avx2(struct sl_kern *k)

@@ -6,7 +6,8 @@
 
 #include "kern/wide/wide.h"
 
-enum { VEC = 16, HALVES = 2, REGS = 32, WEIGHTS_SIGNED = 0 };
+#define REGS 32
+enum { VEC = 16, HALVES = 2, WEIGHTS_SIGNED = 0 };
 
 #define ISA(x) x##__avx512
 
@@ -333,13 +334,9 @@ SL_INLINE vi pair_u8(const struct at *a, size_t off)
     return _mm512_cvtepu8_epi32(join8(a->p[0] + off, a->p[1] + off));
 }
 
-SL_INLINE vi pair_i8(const struct at *a, size_t off, int step)
+SL_INLINE vi pair_i16(const struct at *a, size_t off)
 {
-    int8_t v[VEC];
-
-    for (int i = 0; i < VEC; i++)
-        v[i] = (int8_t)a->p[i / 8][off + (size_t)(i % 8 * step)];
-    return _mm512_cvtepi8_epi32(load16(v));
+    return _mm512_cvtepi16_epi32(join16(a->p[0] + off, a->p[1] + off));
 }
 
 SL_INLINE vf pair_set(float a, float b)

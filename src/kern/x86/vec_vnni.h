@@ -8,7 +8,8 @@
 #include "kern/wide/wide.h"
 #include "kern/x86/vec_avx2.h"
 
-enum { HALVES = 1, REGS = 16, WEIGHTS_SIGNED = 0 };
+#define REGS 16
+enum { HALVES = 1, WEIGHTS_SIGNED = 0 };
 
 #define ISA(x) x##__vnni
 
@@ -75,6 +76,11 @@ SL_INLINE vi ishr(vi v, int n)
     return _mm256_srli_epi32(v, n);
 }
 
+SL_INLINE vi isra(vi v, int n)
+{
+    return _mm256_srai_epi32(v, n);
+}
+
 SL_INLINE vi bits(vf v)
 {
     return _mm256_castps_si256(v);
@@ -121,15 +127,10 @@ SL_INLINE vi pair_u8(const struct at *a, size_t off)
     return load_u8(a->p[0] + off);
 }
 
-SL_INLINE vi pair_i8(const struct at *a, size_t off, int step)
+SL_INLINE vi pair_i16(const struct at *a, size_t off)
 {
-    const uint8_t *p = a->p[0] + off;
-    int8_t v[8];
-
-    for (int i = 0; i < 8; i++)
-        v[i] = (int8_t)p[i * step];
-    return _mm256_cvtepi8_epi32(
-        _mm_loadl_epi64((const __m128i *)(const void *)v));
+    return _mm256_cvtepi16_epi32(
+        _mm_loadu_si128((const __m128i *)(const void *)(a->p[0] + off)));
 }
 
 SL_INLINE vi pair_bytes(const struct at *a, size_t off)

@@ -14,8 +14,10 @@ void sl_kern_init_quant_mul__avx2(struct sl_kern *k);
 void sl_kern_init_peak__avx2(struct sl_kern *k);
 
 void sl_kern_init_quant_mul__vnni(struct sl_kern *k);
+void sl_kern_init_peak__vnni(struct sl_kern *k);
 
 /* Activations become int8 as at the AVX2 level. */
 SL_WIDE_INIT(avx512);
+void sl_kern_init_peak__avx512(struct sl_kern *k);
 
 #endif

@@ -1,0 +1,5 @@
+/* kern/x86/peak_avx512.c - multiply-adds from registers, AVX-512 */
+#include "kern/x86/vec_avx512.h"
+#include "kern/x86/x86.h"
+
+#include "kern/x86/peak_tmpl.h"
