@@ -469,8 +469,9 @@ static void finish_rows(struct sl_engine *e, struct sl_gen *g,
     sl_seq_end(g->seq, p->n_kept - p->firm);
 }
 
-/* Keep the state of g for prompts that begin with the same tokens. */
-static void keep(struct sl_engine *e, struct sl_gen *g)
+/* Keep the state of g for prompts that begin with the same tokens. One that has
+ * ended leaves its sequence there. */
+static void keep(struct sl_engine *e, struct sl_gen *g, bool ended)
 {
     struct sl_step flush = {.seq = &g->seq, .n_seq = 1};
 
@@ -484,7 +485,10 @@ static void keep(struct sl_engine *e, struct sl_gen *g)
         sl_forward(e->model, &flush);
         sl_seq_end(g->seq, 0);
     }
-    sl_prefix_put(e->prefix, g->seq, g->tok, g->salt);
+    if (ended)
+        sl_prefix_put_last(e->prefix, &g->seq, g->tok, g->salt);
+    else
+        sl_prefix_put(e->prefix, g->seq, g->tok, g->salt);
 }
 
 /* Take the ended generations out, and keep what is worth keeping: not a prompt
@@ -499,7 +503,7 @@ static void settle(struct sl_engine *e)
 
         if (p->why != SL_FINISH_ERROR && g->max_out > 0 &&
             (p->why != SL_FINISH_NONE || (p->firm > 0 && is_cut(g))))
-            keep(e, g);
+            keep(e, g, p->why != SL_FINISH_NONE);
         if (p->why == SL_FINISH_NONE) {
             i++;
             continue;

@@ -66,9 +66,6 @@ int sl_kv_open(struct sl_kv **out, const struct sl_kv_plane *planes,
     if (!rc)
         rc = sl_mem_alloc(&kv->ref, n_page, sizeof(*kv->ref), "KV pages", err);
     if (!rc)
-        rc = sl_mem_alloc(&kv->filled, n_page, sizeof(*kv->filled), "KV pages",
-                          err);
-    if (!rc)
         rc = sl_mem_map(&kv->base, kv->bytes, "the KV cache", err);
     for (uint32_t i = 0; !rc && i < n_page; i++)
         kv->free[i] = n_page - 1 - i;
@@ -89,7 +86,6 @@ void sl_kv_close(struct sl_kv **pkv)
     sl_mem_unmap(kv->base, kv->bytes);
     sl_mem_free(kv->free);
     sl_mem_free(kv->ref);
-    sl_mem_free(kv->filled);
     sl_mem_free(kv);
 }
 
@@ -100,7 +96,6 @@ bool sl_kv_take(struct sl_kv *kv, uint32_t *page)
     *page = kv->free[--kv->n_free];
     SL_ASSERT(kv->ref[*page] == 0);
     kv->ref[*page] = 1;
-    kv->filled[*page] = 0;
     return true;
 }
 

@@ -30,9 +30,9 @@ struct sl_kv {
     unsigned char *base; /* [n_page][page_bytes] */
     size_t page_bytes, bytes;
     uint32_t n_page, n_free;
-    uint32_t *free;   /* stack of n_free page numbers */
-    uint32_t *ref;    /* [n_page] owners */
-    uint32_t *filled; /* [n_page] bit p: plane p holds all its positions */
+    uint32_t *free; /* stack of n_free page numbers: what was used comes before
+                       what was never touched */
+    uint32_t *ref;  /* [n_page] owners */
 };
 
 /* planes: n_layer, n_head and dim of each are read. */

@@ -192,17 +192,38 @@ static bool is_kept(struct sl_prefix *p, const int32_t *tok, uint32_t n,
     return true;
 }
 
+/* Is what q has read worth an entry? Then there is a place for one, and *e has
+ * its tokens. `had`: as of is_kept. */
+static bool prepare(struct sl_prefix *p, struct entry *e, uint32_t *had,
+                    const struct sl_seq *q, const int32_t *tok)
+{
+    uint32_t n = q->n_tok;
+
+    if (p->max_entry == 0 || n == 0 || is_kept(p, tok, n, e->salt, had))
+        return false;
+    if (p->n_entry == p->max_entry)
+        sl_prefix_evict(p);
+    if (sl_mem_alloc(&e->tok, n, sizeof(*e->tok), "a prefix", NULL))
+        return false;
+    memcpy(e->tok, tok, n * sizeof(*tok));
+    return true;
+}
+
+static void insert_new(struct sl_prefix *p, struct entry *e, uint32_t had)
+{
+    insert(p, e, had);
+    /* Less than a page is read again as fast as a file is. */
+    if (p->shelf && e->seq->n_tok >= SL_KV_PAGE)
+        sl_shelf_put(p->shelf, e->seq, e->tok, e->salt);
+}
+
 void sl_prefix_put(struct sl_prefix *p, struct sl_seq *q, const int32_t *tok,
                    uint64_t salt)
 {
-    uint32_t n = q->n_tok, had;
     struct entry e = {.salt = salt};
+    uint32_t had;
 
-    if (p->max_entry == 0 || n == 0 || is_kept(p, tok, n, salt, &had))
-        return;
-    if (p->n_entry == p->max_entry)
-        sl_prefix_evict(p);
-    if (sl_mem_alloc(&e.tok, n, sizeof(*e.tok), "a prefix", NULL))
+    if (!prepare(p, &e, &had, q, tok))
         return;
     /* A fork needs a page for the last tokens: older prefixes make room. */
     while (sl_seq_fork(&e.seq, q, NULL)) {
@@ -211,11 +232,20 @@ void sl_prefix_put(struct sl_prefix *p, struct sl_seq *q, const int32_t *tok,
         sl_mem_free(e.tok);
         return;
     }
-    memcpy(e.tok, tok, n * sizeof(*tok));
-    insert(p, &e, had);
-    /* Less than a page is read again as fast as a file is. */
-    if (p->shelf && n >= SL_KV_PAGE)
-        sl_shelf_put(p->shelf, e.seq, e.tok, salt);
+    insert_new(p, &e, had);
+}
+
+void sl_prefix_put_last(struct sl_prefix *p, struct sl_seq **q,
+                        const int32_t *tok, uint64_t salt)
+{
+    struct entry e = {.seq = *q, .salt = salt};
+    uint32_t had;
+
+    if (!prepare(p, &e, &had, *q, tok))
+        return;
+    *q = NULL;
+    sl_seq_rest(e.seq);
+    insert_new(p, &e, had);
 }
 
 void sl_prefix_give(struct sl_prefix *p, struct sl_seq *q, int32_t *tok,

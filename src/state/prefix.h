@@ -63,6 +63,12 @@ void sl_prefix_count(struct sl_prefix *p, const struct sl_seq *q);
 void sl_prefix_put(struct sl_prefix *p, struct sl_seq *q, const int32_t *tok,
                    uint64_t salt);
 
+/* The same of a sequence that nobody reads on: it becomes the cache's, without a
+ * copy of its last page, and *q NULL. When nothing is kept it stays the
+ * caller's. */
+void sl_prefix_put_last(struct sl_prefix *p, struct sl_seq **q,
+                        const int32_t *tok, uint64_t salt);
+
 /* The same of a sequence that becomes the cache's, as do its tokens, and that
  * the shelf has already. */
 void sl_prefix_give(struct sl_prefix *p, struct sl_seq *q, int32_t *tok,

@@ -119,12 +119,24 @@ void sl_rec_seq_init(struct sl_rec_seq *q)
         .slot = SL_REC_ZERO, .dst = SL_REC_ZERO, .buf = SL_REC_NONE};
 }
 
+static void release_buf(struct sl_rec *r, struct sl_rec_seq *q)
+{
+    if (q->buf != SL_REC_NONE)
+        r->buf_free[r->n_buf_free++] = q->buf;
+    q->buf = SL_REC_NONE;
+}
+
 void sl_rec_seq_deinit(struct sl_rec *r, struct sl_rec_seq *q)
 {
     release(r, q->slot);
-    if (q->buf != SL_REC_NONE)
-        r->buf_free[r->n_buf_free++] = q->buf;
+    release_buf(r, q);
     sl_rec_seq_init(q);
+}
+
+void sl_rec_rest(struct sl_rec *r, struct sl_rec_seq *q)
+{
+    SL_ASSERT(q->n_pend == 0 && q->dst == SL_REC_ZERO);
+    release_buf(r, q);
 }
 
 bool sl_rec_begin(struct sl_rec *r, struct sl_rec_seq *q, uint32_t n_tent)

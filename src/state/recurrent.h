@@ -60,6 +60,9 @@ size_t sl_rec_slot_bytes(const struct sl_rec_shape *shape);
 void sl_rec_seq_init(struct sl_rec_seq *q);
 void sl_rec_seq_deinit(struct sl_rec *r, struct sl_rec_seq *q);
 
+/* Give back the buffers of one without pending rows. */
+void sl_rec_rest(struct sl_rec *r, struct sl_rec_seq *q);
+
 /* Choose dst for a visit; false when no slot, or no buffer for n_tent > 0
  * tentative rows, is free. */
 bool sl_rec_begin(struct sl_rec *r, struct sl_rec_seq *q, uint32_t n_tent);

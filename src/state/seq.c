@@ -144,6 +144,12 @@ void sl_seq_end(struct sl_seq *q, uint32_t n_accept)
     q->n_firm = q->n_tent = 0;
 }
 
+void sl_seq_rest(struct sl_seq *q)
+{
+    trim(q, pages_for(q->n_tok));
+    sl_rec_rest(q->mem->rec, &q->rec);
+}
+
 int sl_seq_fork(struct sl_seq **out, struct sl_seq *from, struct sl_err *err)
 {
     struct sl_kv *kv = from->mem->kv;

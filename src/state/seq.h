@@ -69,6 +69,9 @@ int sl_seq_reserve(struct sl_seq *q, uint32_t n_pos, struct sl_err *err);
  * tentative ones. */
 void sl_seq_end(struct sl_seq *q, uint32_t n_accept);
 
+/* Give back what only steps need. It has no pending rows. */
+void sl_seq_rest(struct sl_seq *q);
+
 /* A second sequence with the same past; full pages and the state are shared.
  * `from` has no pending rows. SL_EBUSY as in open and begin. */
 int sl_seq_fork(struct sl_seq **out, struct sl_seq *from, struct sl_err *err);
