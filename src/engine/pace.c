@@ -53,7 +53,7 @@ static double shared(const struct sl_pace *p)
     return up > 1 + NOISE ? up : down < 1 - NOISE && down > 0 ? down : 1;
 }
 
-void sl_pace_saw(struct sl_pace *p, const struct sl_cost *c, uint32_t bucket)
+void sl_pace_saw(struct sl_pace *p, struct sl_cost *c, uint32_t bucket)
 {
     uint32_t at = place_of(p, c, bucket);
 
@@ -62,4 +62,9 @@ void sl_pace_saw(struct sl_pace *p, const struct sl_cost *c, uint32_t bucket)
     p->seen[at].bucket = bucket;
     p->seen[at].at = p->now;
     p->level = shared(p);
+    /* What they took is in their figures already. Were they moved by the level,
+     * which is theirs, they would move it again, and so on. */
+    for (uint32_t i = 0; i < SL_PACE_KINDS; i++)
+        if (is_late(p, p->seen[i].at))
+            p->seen[i].table->level[p->seen[i].bucket] = p->level;
 }

@@ -6,7 +6,8 @@
  * the cache with those of a drafter. One kind of work cannot tell. Two can: what
  * moved all that ran lately, and to the same side, moved the machine, by as much
  * as what moved least. Movements count from a fixed figure of each kind, its first
- * proven one, so noise does not add up.
+ * proven one, so noise does not add up; and the level is for what does not run: what
+ * ran lately stands for itself.
  *
  * Engine thread.
  */
@@ -20,7 +21,7 @@
 struct sl_pace {
     uint64_t now; /* observations */
     struct {
-        const struct sl_cost *table;
+        struct sl_cost *table;
         uint32_t bucket;
         uint64_t at; /* seen last; 0: never */
     } seen[SL_PACE_KINDS];
@@ -32,6 +33,6 @@ struct sl_pace {
 void sl_pace_add(struct sl_pace *p, struct sl_cost *c);
 
 /* The estimate of size `bucket` is a new one. */
-void sl_pace_saw(struct sl_pace *p, const struct sl_cost *c, uint32_t bucket);
+void sl_pace_saw(struct sl_pace *p, struct sl_cost *c, uint32_t bucket);
 
 #endif

@@ -98,6 +98,31 @@ static void test_first_figures(void **state)
     assert_true(is_within(sl_cost_predict(&w.step, 1, 0), 1, 0.001));
 }
 
+/* The machine becomes slower while steps of sizes between two that are known run
+ * alone, which move both: what is said of another size follows it, and does not
+ * swing past it. */
+static void test_slower_between(void **state)
+{
+    struct works w = {.pace = {.now = 0}};
+    double most = 0;
+
+    (void)state;
+    sl_pace_add(&w.pace, &w.step);
+    for (int i = 0; i < 100; i++)
+        for (uint32_t n = 8; n <= 64; n *= 2)
+            sl_cost_learn(&w.step, n, 0, 0.03 + 0.003 * n);
+    for (int i = 0; i < 400; i++) {
+        uint32_t n = 20 + (uint32_t)i % 10;
+        double s;
+
+        sl_cost_learn(&w.step, n, 0, 2.5 * (0.03 + 0.003 * n));
+        s = sl_cost_predict(&w.step, 8, 0) / (2.5 * (0.03 + 0.003 * 8));
+        most = s > most ? s : most;
+    }
+    assert_true(most <= 1.1);
+    assert_true(is_within(sl_cost_predict(&w.step, 8, 0), 2.5 * 0.054, 0.15));
+}
+
 /* What is seen is believed, also where it is more than proportional to fewer
  * rows; what was seen long ago is not, so that it is tried again. */
 static void test_seen_lately(void **state)
@@ -1233,6 +1258,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sizes_stand_for_themselves),
         cmocka_unit_test(test_first_figures),
+        cmocka_unit_test(test_slower_between),
         cmocka_unit_test(test_seen_lately),
         cmocka_unit_test(test_context_stays),
         cmocka_unit_test(test_short_steps_are_averaged),
