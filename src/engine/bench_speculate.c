@@ -75,6 +75,7 @@ static void add_ways(struct bench *b)
         add_way(b, SL_BY_MTP, 1);
         add_way(b, SL_BY_MTP, 2);
         add_way(b, SL_BY_MTP, 3);
+        add_way(b, SL_BY_MTP, 4);
         add_way(b, SL_BY_MTP, 5);
         add_way(b, SL_BY_MTP, 7);
     }
