@@ -211,14 +211,36 @@ static int answer(struct bench *b, struct way *w, uint32_t i,
     return rc;
 }
 
+/* In what order the ways answer. What one leaves in the cache is of use to one
+ * that drafts alike, so nobody always follows the same. What an oracle replays has
+ * to be there first. */
+static void shuffle(struct way *order[], struct bench *b, uint64_t seed)
+{
+    uint32_t first = b->o->synthetic >= 0;
+
+    for (uint32_t j = 0; j < b->n_way; j++)
+        order[j] = &b->way[j];
+    for (uint32_t j = b->n_way; j-- > first + 1;) {
+        uint32_t k = first;
+        struct way *w = order[j];
+
+        seed = seed * 6364136223846793005u + 1442695040888963407u; /* MMIX */
+        k += (uint32_t)((seed >> 33) % (j + 1 - first));
+        order[j] = order[k];
+        order[k] = w;
+    }
+}
+
 /* All prompts all ways, in turn. */
 static int sample(struct bench *b, uint32_t k, struct sl_err *err)
 {
+    struct way *order[SL_BENCH_WAYS];
     int rc = 0;
 
-    for (uint32_t i = 0; !rc && i < b->o->n_prompt; i++)
+    for (uint32_t i = 0; !rc && i < b->o->n_prompt; i++) {
+        shuffle(order, b, b->o->seed + ((uint64_t)k << 32) + i);
         for (uint32_t j = 0; !rc && j < b->n_way; j++) {
-            struct way *w = &b->way[j];
+            struct way *w = order[j];
 
             use(b, w);
             b->e->record = &w->record;
@@ -226,6 +248,7 @@ static int sample(struct bench *b, uint32_t k, struct sl_err *err)
             b->e->record = NULL;
             w->spec = b->e->spec;
         }
+    }
     return rc;
 }
 
