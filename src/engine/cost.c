@@ -16,7 +16,8 @@
 #define MANY 64  /* times of a size that are a plain mean, at most */
 #define FIRST 16 /* of them, and all of short ones, correct what was measured at the
                     start, and say nothing about the machine. Chosen. */
-#define FRESH 64 /* times of any size after which one may be wrong. Chosen. */
+#define FRESH 64 /* times of any size, for each that one was seen, after which it may
+                    be wrong. Chosen. */
 #define OUTLIER 2  /* a step that took so many times as long tells no more */
 #define FIRST_CONTEXT 3   /* the first rate of context is the least of so many */
 #define MANY_CONTEXT 200  /* and the next so many a plain mean; */
@@ -73,6 +74,14 @@ static double now_s(const struct sl_cost *c, int i)
     return c->step_s[i] * level_of(c) / then;
 }
 
+/* Was bucket i seen lately, for how often it was seen in all? */
+static bool is_fresh(const struct sl_cost *c, int i)
+{
+    uint64_t n = c->n_seen[i] > 0 ? c->n_seen[i] : 1;
+
+    return c->at[i] > 0 && c->n_learn - c->at[i] <= FRESH * n;
+}
+
 /* The estimate of a known bucket. What was not seen lately is never more than
  * proportional to the one before, as the rows could be run in parts: so a size
  * that was disturbed when it was measured is tried again. What was seen lately
@@ -82,7 +91,7 @@ static double known_s(const struct sl_cost *c, int i)
     int before = known_below(c, i);
     double s = now_s(c, i), most;
 
-    if (before < 0 || (c->at[i] > 0 && c->n_learn - c->at[i] <= FRESH))
+    if (before < 0 || is_fresh(c, i))
         return s;
     most = now_s(c, before) * rows_of((uint32_t)i) / rows_of((uint32_t)before);
     return s < most ? s : most;
@@ -198,6 +207,19 @@ static void move(struct sl_cost *c, int i, double e)
     sl_pace_saw(c->pace, c, (uint32_t)i);
 }
 
+/* A size that was not believed any more is tried again, and took s: that tells
+ * whether it was right. */
+static void look_again(struct sl_cost *c, int i, double s)
+{
+    double was = now_s(c, i), most = known_s(c, i);
+
+    if (was <= most)
+        return;
+    c->step_s[i] = s < most ? most : s < was ? s : was;
+    c->level[i] = level_of(c);
+    c->at[i] = c->n_learn;
+}
+
 /* How much is believed of a step that took s and was seen n times before. */
 static double gain_of(uint32_t n, double s)
 {
@@ -232,9 +254,12 @@ void sl_cost_learn(struct sl_cost *c, uint32_t n_row, uint64_t n_context,
     if (c->step_s[i] <= 0) {
         c->step_s[i] = first_s(c, i, n_row, s > context ? s - context : s);
         c->level[i] = level_of(c);
+        c->at[i] = c->n_learn;
         move(c, i, 0);
         return;
     }
+    if (n_row == (uint32_t)rows_of((uint32_t)i) && s > context)
+        look_again(c, i, s - context);
     total = context + rows_s(c, n_row);
     e = error_of(s, total);
     if (s > context)

@@ -135,12 +135,42 @@ static void test_seen_lately(void **state)
     for (int i = 0; i < 300; i++)
         sl_cost_learn(&c, 4, 0, 4);
     assert_true(is_within(sl_cost_predict(&c, 4, 0), 4, 0.05));
+    /* What was seen often stands for longer. */
+    for (int i = 0; i < 4000; i++)
+        sl_cost_learn(&c, 1, 0, 1);
+    assert_true(is_within(sl_cost_predict(&c, 4, 0), 4, 0.05));
     for (int i = 0; i < 100; i++)
         sl_cost_learn(&c, 1, 0, 1);
     assert_true(is_within(sl_cost_predict(&c, 4, 0), 2.4, 0.01));
     for (int i = 0; i < 30; i++)
         sl_cost_learn(&c, 4, 0, 2);
     assert_true(is_within(sl_cost_predict(&c, 4, 0), 2, 0.05));
+}
+
+/* A size that is tried again after long and takes what it took before is
+ * believed at once: steps that are dear for their rows are not run again and
+ * again because others were run meanwhile. */
+static void test_dear_sizes_stay_dear(void **state)
+{
+    struct sl_cost c = {.n_learn = 0};
+    int n_try = 0;
+
+    (void)state;
+    sl_cost_learn(&c, 1, 0, 1);
+    sl_cost_learn(&c, 6, 0, 1.6);
+    sl_cost_learn(&c, 7, 0, 3.3);
+    for (int i = 0; i < 4096; i++) {
+        bool believed = sl_cost_predict(&c, 7, 0) > 3;
+
+        sl_cost_learn(&c, 6, 0, 1.6);
+        if (believed)
+            continue;
+        assert_true(is_within(sl_cost_predict(&c, 7, 0), 1.87, 0.01));
+        sl_cost_learn(&c, 7, 0, 3.3);
+        assert_true(is_within(sl_cost_predict(&c, 7, 0), 3.3, 0.01));
+        n_try++;
+    }
+    assert_true(n_try > 2 && n_try < 12);
 }
 
 /* Steps of one size behind a long text, some of which are disturbed: what they
@@ -1260,6 +1290,7 @@ int main(void)
         cmocka_unit_test(test_first_figures),
         cmocka_unit_test(test_slower_between),
         cmocka_unit_test(test_seen_lately),
+        cmocka_unit_test(test_dear_sizes_stay_dear),
         cmocka_unit_test(test_context_stays),
         cmocka_unit_test(test_short_steps_are_averaged),
         cmocka_unit_test(test_near_the_best),
