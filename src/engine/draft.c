@@ -33,6 +33,12 @@ static void make_bid(struct sl_engine *e, struct sl_gen *g,
     }
 }
 
+void sl_draft_drop(struct sl_gen *g)
+{
+    sl_speculate_dropped(&g->e->spec, &g->guess);
+    g->n_draft = 0;
+}
+
 /* The decision, for a generation that has pages for it. */
 static void take_bid(struct sl_gen *g, const struct sl_bid *bid)
 {
@@ -43,7 +49,7 @@ static void take_bid(struct sl_gen *g, const struct sl_bid *bid)
      * one would have to give. */
     if (bid->depth > 0 &&
         sl_seq_reserve(g->seq, g->seq->n_tok + 1 + bid->depth, NULL))
-        g->n_draft = 0;
+        sl_draft_drop(g);
 }
 
 static void decide(struct sl_engine *e)
@@ -142,6 +148,7 @@ void sl_draft_catch_up(struct sl_gen *g)
 
 void sl_draft_forget(struct sl_gen *g)
 {
+    sl_speculate_verifies(&g->e->spec, &g->guess, 0);
     g->n_draft = 0;
     for (int by = 0; g->may_draft && by < SL_N_BY; by++)
         if (g->e->drafter[by] && g->e->drafter[by]->forget)

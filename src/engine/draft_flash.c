@@ -187,7 +187,7 @@ static void propose(struct sl_engine *e)
         if (!drafts(g))
             continue;
         if (sl_seq_reserve(g->seq, g->seq->n_tok + each + 1, NULL)) {
-            g->n_draft = 0;
+            sl_draft_drop(g);
             continue;
         }
         e->step_seq[b.n_seq] = g->seq;

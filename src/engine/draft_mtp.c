@@ -139,7 +139,7 @@ static void gather(struct sl_engine *e, struct sl_mtp_step *s)
             g->seq->from[SL_PLANE_MTP] = g->seq->n_tok - n;
         if (n == 0 || !is_due(g, rows + skip * h, n, now)) {
             if (now)
-                g->n_draft = 0; /* there is no row to draft from */
+                sl_draft_drop(g); /* there is no row to draft from */
             continue;
         }
         add_rows(e, s, g, rows + skip * h, n);

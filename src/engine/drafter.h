@@ -51,6 +51,9 @@ bool sl_draft_is_idle(const struct sl_engine *e, enum sl_by by);
  * too when it is kept for others: they draft behind its last rows. */
 bool sl_draft_takes(const struct sl_engine *e, uint32_t i);
 
+/* No drafts for g behind this step after all, before any pass for it. */
+void sl_draft_drop(struct sl_gen *g);
+
 extern const struct sl_drafter sl_draft_ngram, sl_draft_mtp, sl_draft_flash;
 
 #endif

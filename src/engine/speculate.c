@@ -42,6 +42,16 @@
  * not pay. A kind of drafts of which little was seen yet is a probe, however
  * good it is hoped to be: it has to be paid in advance.
  *
+ * And while one drafter is used the others are tried, too, or one whose first
+ * drafts were wrong by chance, or who was bad for the texts of yesterday, would
+ * never be looked at again. That is paid from a purse of its own, RIVAL_SHARE of
+ * all time and at most MOST_CREDIT steps: what such a round takes more than its
+ * tokens would have taken as before. So one that turns out better is tried as
+ * often as may be until it is chosen, and one that is hopeless now and then.
+ *
+ * What drafts were charged for and did not need is given back: rows that were not
+ * verified, and passes that were not made.
+ *
  * A block comes with how sure its drafter is of each token. That is held against
  * how often such tokens were right (eight bins), and the running product says
  * where the block is cut before it is verified.
@@ -72,6 +82,8 @@
                          once. Chosen, simulated. */
 #define SPREAD 32 /* rounds that pay for showing a drafter what it missed, where
                      so many are left. Chosen. */
+#define RIVAL_SHARE 0.005 /* of all time: as above */
+#define RIVAL_AGE 8       /* decisions from one such try to the next. Chosen. */
 #define COULD_AGE 16      /* decisions */
 #define OFF_AGE 8         /* decisions that one not to draft holds for. Chosen. */
 #define COULD_DEPTH 7     /* drafts that could pay */
@@ -220,26 +232,39 @@ static double missed_s(const struct batch *b, const struct sl_bid *bid,
     return bid->missed[by] * b->s->row_s[by] / rounds;
 }
 
-/* The rate of the batch at the best depth up to `most`, if all drafted alike, and
- * that took each of them more_s besides; without odds: if every draft were
- * right. */
-static double best_rate(struct batch *b, enum sl_by by,
-                        const struct sl_odds *o, uint32_t most, double more_s)
+/* The best depth up to `most`, if all drafted alike, and that took each of them
+ * more_s besides, and the rate of the batch there; without odds: if every draft
+ * were right. */
+static uint32_t best_depth(double *rate, struct batch *b, enum sl_by by,
+                           const struct sl_odds *o, uint32_t most,
+                           double more_s)
 {
-    double best = 0, tokens = 1, chain = 1, c = 1;
+    double tokens = 1, chain = 1, c = 1;
+    uint32_t depth = 0;
 
+    *rate = 0;
     for (uint32_t k = 1; k <= most; k++) {
         double time = alike_s(b, k) +
                       sl_speculate_passes_s(b->s, by, k, b->n) + b->n * more_s;
-        double rate;
+        double r;
 
         c = o ? chance_at(o, k - 1, c) : 1;
         chain *= c;
         tokens += chain;
-        rate = time > 0 ? (b->n * tokens + b->c->n_row) / time : 0;
-        best = rate > best ? rate : best;
+        r = time > 0 ? (b->n * tokens + b->c->n_row) / time : 0;
+        depth = r > *rate ? k : depth;
+        *rate = r > *rate ? r : *rate;
     }
-    return best;
+    return depth;
+}
+
+static double best_rate(struct batch *b, enum sl_by by,
+                        const struct sl_odds *o, uint32_t most, double more_s)
+{
+    double rate;
+
+    best_depth(&rate, b, by, o, most, more_s);
+    return rate;
 }
 
 /* Which drafters would pay if every draft were right? As the tables move slowly
@@ -319,7 +344,9 @@ static bool pay(const struct batch *b, struct sl_bid *bid, enum sl_by by,
     if (k == 0)
         return false;
     s->last_probe[by] = s->n_plan;
-    s->credit_s -= step_s(b, k) - step_s(b, 0);
+    bid->guess->paid_s = step_s(b, k) - step_s(b, 0);
+    bid->guess->paid_for = k;
+    s->credit_s -= bid->guess->paid_s;
     bid->guess->probing = true;
     bid->by = by;
     bid->depth = k;
@@ -464,12 +491,27 @@ static uint32_t n_dealt(const struct sl_bid *bid, uint32_t n)
 
 /* Drafts that are believed need not be paid in advance: the credit may fall
  * below nothing by what one round costs. */
-static void charge(const struct batch *b, const struct sl_bid *bid,
-                   uint32_t total)
+static void charge(const struct batch *b, const struct sl_bid *bid)
 {
-    if (total > 0)
-        b->s->credit_s -=
-            step_s(b, total) - step_s(b, 0) + all_passes_s(b, bid);
+    uint32_t total = 0;
+    double rows_s, passes_s;
+
+    for (uint32_t i = 0; i < b->n; i++)
+        total += bid[i].guess->probing ? 0 : bid[i].depth;
+    if (total == 0)
+        return;
+    rows_s = step_s(b, total) - step_s(b, 0);
+    passes_s = all_passes_s(b, bid);
+    b->s->credit_s -= rows_s + passes_s;
+    for (uint32_t i = 0; i < b->n; i++) {
+        struct sl_guess *g = bid[i].guess;
+
+        if (g->probing || bid[i].depth == 0)
+            continue;
+        g->paid_s = rows_s * bid[i].depth / total;
+        g->pass_paid_s = passes_s * bid[i].depth / total;
+        g->paid_for = bid[i].depth;
+    }
 }
 
 /* What is not proven is a try, or nothing. Returns how many drafts are left of
@@ -488,7 +530,6 @@ static uint32_t pay_unproven(struct batch *b, struct sl_bid *bid)
             bid[i].depth = 0;
         }
     }
-    charge(b, bid, total);
     return total;
 }
 
@@ -510,6 +551,70 @@ static void probe(const struct batch *b, struct sl_bid *bid, uint32_t most)
             who = by;
     if (who == SL_BY_NONE || pay(b, &bid[at], who, most))
         s->next_probe++;
+}
+
+/* Of the drafts of a sequence so many are expected to be kept. */
+static double expected(const struct sl_bid *bid)
+{
+    double sum = 0, chain = 1, c = 1;
+
+    for (uint32_t k = 0; k < bid->depth; k++) {
+        c = chance_at(odds_of(bid), k, c);
+        sum += chain *= c;
+    }
+    return sum;
+}
+
+/* Who could be faster than the one who drafts for a sequence, and was not tried
+ * for the longest. */
+static enum sl_by rival_of(struct batch *b, const struct sl_bid *bid)
+{
+    const struct sl_speculate *s = b->s;
+    double now = best_rate(b, bid->by, odds_of(bid), bid->most[bid->by], 0);
+    enum sl_by who = SL_BY_NONE;
+
+    for (enum sl_by by = SL_BY_NONE + 1; by < SL_N_BY; by++)
+        if (by != bid->by && s->could[by] && bid->most[by] > 0 &&
+            (who == SL_BY_NONE || s->last_probe[by] < s->last_probe[who]) &&
+            best_rate(b, by, NULL, bid->most[by], missed_s(b, bid, by)) > now)
+            who = by;
+    return who;
+}
+
+/* Let another drafter have this round of one sequence that drafts, when there is
+ * enough for it: what the round then takes longer, and the drafts that it does
+ * not have. Its own that are right are paid back (learn). */
+static void try_rival(struct batch *b, struct sl_bid *bid, uint32_t most)
+{
+    struct sl_speculate *s = b->s;
+    struct sl_bid *x = &bid[s->n_plan % b->n], was = *x;
+    uint32_t n_draft = n_dealt(bid, b->n);
+    double before_s = step_s(b, n_draft) + all_passes_s(b, bid), cost, rate;
+    double tokens = b->n + b->c->n_row;
+    enum sl_by by;
+
+    if (x->depth == 0 || x->guess->probing || s->n_plan < s->next_rival)
+        return;
+    s->next_rival = s->n_plan + RIVAL_AGE;
+    by = rival_of(b, x);
+    if (by == SL_BY_NONE)
+        return;
+    for (uint32_t i = 0; i < b->n; i++)
+        tokens += expected(&bid[i]);
+    x->by = by;
+    x->depth = best_depth(&rate, b, by, odds_of(x),
+                          (uint32_t)sl_min(x->most[by], was.depth + most), 0);
+    cost = step_s(b, n_draft - was.depth + x->depth) + all_passes_s(b, bid) +
+           x->missed[by] * s->row_s[by] - before_s +
+           expected(&was) * before_s / tokens;
+    if (cost > s->rival_s) {
+        *x = was;
+        return;
+    }
+    s->rival_s -= cost;
+    s->last_probe[by] = s->n_plan;
+    x->guess->rival_paid_s = cost;
+    x->guess->rival_tok_s = before_s / tokens;
 }
 
 /* The depth that was asked for, with so many users. */
@@ -595,9 +700,13 @@ void sl_speculate_plan(struct sl_speculate *s, const struct sl_crowd *crowd,
     if (n == 0)
         return;
     s->plain_step_s = step_s(&b, 0);
-    if (s->n_plan++ == 0)
-        s->credit_s = MOST_CREDIT * s->plain_step_s;
+    if (s->n_plan++ == 0) {
+        s->credit_s = s->rival_s = MOST_CREDIT * s->plain_step_s;
+        s->next_rival = RIVAL_AGE;
+    }
     for (uint32_t i = 0; i < n; i++) {
+        bid[i].guess->paid_for = 0;
+        bid[i].guess->pass_paid_s = bid[i].guess->rival_tok_s = 0;
         bid[i].guess->probing = false;
         bid[i].by = SL_BY_NONE;
         bid[i].depth = 0;
@@ -619,6 +728,9 @@ void sl_speculate_plan(struct sl_speculate *s, const struct sl_crowd *crowd,
         used = n_dealt(bid, n); /* tries, too */
         if (used < max_draft)
             probe(&b, bid, max_draft - used);
+        if (total > 0)
+            try_rival(&b, bid, max_draft - (uint32_t)sl_min(used, max_draft));
+        charge(&b, bid);
     }
     s->pays = sl_speculate_is_told(s) || total > 0;
     if (n == 1 && bid->depth == 0) {
@@ -628,15 +740,34 @@ void sl_speculate_plan(struct sl_speculate *s, const struct sl_crowd *crowd,
     for (uint32_t i = 0; i < n; i++) {
         if (bid[i].depth == 0)
             continue;
-        bid[i].guess->by = bid[i].by;
+        if (bid[i].guess->rival_tok_s <= 0)
+            bid[i].guess->by = bid[i].by;
         /* Its pass gives the whole block, which is cut when it is known. */
         if (n == 1 && bid[i].by == SL_BY_FLASH && !sl_speculate_is_told(s) &&
             !bid[i].guess->probing)
             bid[i].depth =
                 (uint32_t)sl_min(bid[i].most[SL_BY_FLASH], max_draft);
-        if (!bid[i].guess->probing)
+        if (!bid[i].guess->probing && bid[i].guess->rival_tok_s <= 0)
             s->last_use[bid[i].by] = s->n_plan;
     }
+}
+
+void sl_speculate_verifies(struct sl_speculate *s, struct sl_guess *g,
+                           uint32_t n_draft)
+{
+    if (g->paid_for > 0)
+        s->credit_s +=
+            g->paid_s * ((double)g->paid_for - n_draft) / g->paid_for;
+    g->paid_for = 0;
+}
+
+void sl_speculate_dropped(struct sl_speculate *s, struct sl_guess *g)
+{
+    sl_speculate_verifies(s, g, 0);
+    s->credit_s += g->pass_paid_s;
+    if (g->rival_tok_s > 0)
+        s->rival_s += g->rival_paid_s;
+    g->pass_paid_s = g->rival_tok_s = 0;
 }
 
 /* ---------------------------------------------------------------- learning */
@@ -675,6 +806,8 @@ void sl_speculate_learn(struct sl_speculate *s, struct sl_guess *g,
                         uint32_t n_accept)
 {
     s->n_round++;
+    s->rival_s += n_accept * g->rival_tok_s;
+    g->rival_tok_s = 0;
     if (n_draft == 0)
         return;
     s->off_left = 0;
@@ -766,6 +899,8 @@ void sl_speculate_earn(struct sl_speculate *s, double step_s, double pass_s)
     if (!s->pays)
         s->credit_s -= pass_s;
     s->credit_s = s->credit_s < most ? s->credit_s : most;
+    s->rival_s += RIVAL_SHARE * step_s;
+    s->rival_s = s->rival_s < most ? s->rival_s : most;
 }
 
 void sl_speculate_guard(struct sl_speculate *s, uint32_t n_draft,

@@ -46,6 +46,12 @@ struct sl_guess {
     struct sl_odds odds[SL_N_ODDS];
     enum sl_by by; /* who drafted last */
     bool probing;  /* the drafts of this round are a probe */
+
+    /* What this round was charged for, until it is known what became of it. */
+    double paid_s, pass_paid_s; /* rows of paid_for drafts, and passes */
+    uint32_t paid_for;
+    double rival_paid_s; /* another drafter has this round: paid for it, and what */
+    double rival_tok_s;  /* a token takes otherwise; 0: no other has it */
 };
 
 /* What a sequence could draft now, and what was decided. */
@@ -86,6 +92,8 @@ struct sl_speculate {
     /* Seconds that drafts may lose from now on: see speculate.c. */
     double credit_s, token_s; /* and what a token takes without drafts, */
     double plain_step_s;      /* and a step */
+    double rival_s; /* the same for tries of others than who drafts, the next at */
+    uint64_t next_rival; /* this decision */
 
     /* The guard: what rounds with drafts took, and what the same tokens would
      * have taken without. */
@@ -123,6 +131,14 @@ struct sl_crowd {
  * and of prompts alike. At most max_draft drafts in all. */
 void sl_speculate_plan(struct sl_speculate *s, const struct sl_crowd *crowd,
                        struct sl_bid *bid, uint32_t max_draft);
+
+/* Of the drafts that were decided on for a sequence n_draft are verified. What the
+ * others were charged for is given back; where they are more, they are paid now. */
+void sl_speculate_verifies(struct sl_speculate *s, struct sl_guess *g,
+                           uint32_t n_draft);
+
+/* Nobody drafts for it after all: there is no room. */
+void sl_speculate_dropped(struct sl_speculate *s, struct sl_guess *g);
 
 /* A pass of a drafter for n sequences took so long. The first behind a start, where
  * times were kept and none was measured, brings its weights in: it says nothing about

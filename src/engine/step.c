@@ -255,9 +255,10 @@ static void plan_drafts(struct sl_engine *e, uint32_t n_row)
         struct sl_part *p = &e->part[i];
 
         *p = (struct sl_part){.firm = e->step_rows[i]};
-        if (p->firm != n_left(e->run[i]))
-            continue;
-        p->tent = (uint32_t)sl_min(n_useful(e->run[i]), sl_min(rows, logits));
+        if (p->firm == n_left(e->run[i]))
+            p->tent = (uint32_t)sl_min(n_useful(e->run[i]),
+                                       sl_min(rows, logits));
+        sl_speculate_verifies(&e->spec, &e->run[i]->guess, p->tent);
         rows -= p->tent;
         logits -= p->tent;
     }

@@ -1125,6 +1125,147 @@ static void test_prior_breaks_ties(void **state)
         }
 }
 
+/* Steps and passes as the embedded model was measured, in microseconds: seven
+ * rows have no kernel of their own. */
+static const double two_step[] = {300, 330, 360, 390, 440, 490, 1010, 1020};
+#define TWO_HEAD 34.0
+#define TWO_BLOCK 245.0
+
+/* One long text with two drafters, whose drafts are right with these chances:
+ * microseconds of a token, behind the first `skip` rounds of n. */
+static double two_drafters(struct sim *m, double head, double block,
+                           uint32_t skip, uint32_t n)
+{
+    double time = 0, tokens = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        struct sl_bid bid = of_two(m->guess, false);
+        uint32_t right = 0, d;
+        double took;
+
+        plan(m, &bid, 1, 7);
+        /* A block is cut where rows become dear. */
+        d = bid.by == SL_BY_FLASH && bid.depth > 5 ? 5 : bid.depth;
+        took = two_step[d] + (d == 0                  ? 0
+                              : bid.by == SL_BY_FLASH ? TWO_BLOCK
+                                                      : TWO_HEAD * d);
+        m->p = bid.by == SL_BY_FLASH ? block : head;
+        while (right < d && is_right(m))
+            right++;
+        sl_speculate_verifies(&m->s, m->guess, d);
+        sl_speculate_learn(&m->s, m->guess, bid.odds[bid.by], d, right);
+        sl_speculate_earn(&m->s, two_step[d], took - two_step[d]);
+        time += i < skip ? 0 : took;
+        tokens += i < skip ? 0 : 1 + right;
+    }
+    return time / tokens;
+}
+
+static void two_init(struct sim *m, uint64_t seed)
+{
+    *m = (struct sim){.n_seq = 1, .random = seed};
+    sl_speculate_init(&m->s, 0, -1);
+    for (uint32_t n = 1; n <= 8; n++)
+        for (int i = 0; i < 64; i++)
+            sl_cost_learn(&m->step, n, 0, two_step[n - 1]);
+    sl_cost_learn(&m->s.pass[SL_BY_MTP], 1, 0, TWO_HEAD);
+    sl_cost_learn(&m->s.pass[SL_BY_FLASH], 1, 0, TWO_BLOCK);
+    sl_guess_init(m->guess, &m->s);
+}
+
+/* A drafter whose first drafts were wrong, by chance or for another text, is
+ * found to be the better one while another drafts. */
+static void test_rivals_come_back(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 8; seed++) {
+        struct sim m;
+        double best, got;
+
+        two_init(&m, seed);
+        best = two_drafters(&m, 0.92, 0.3, 600, 3000);
+        for (uint32_t seen = 4; seen <= 64; seen += 60) {
+            two_init(&m, seed);
+            for (uint32_t i = 0; i < seen; i++) {
+                sl_speculate_learn(&m.s, m.guess, SL_ODDS_MTP, 5,
+                                   i % 2 ? 1 : 0);
+                sl_speculate_learn(&m.s, m.guess, SL_ODDS_FLASH, 5, 4);
+            }
+            got = two_drafters(&m, 0.92, 0.8, 2000, 4400);
+            if (got > 1.03 * best)
+                fail_msg("seed %d, %u seen: %.1f us a token, best %.1f",
+                         (int)seed, seen, got, best);
+        }
+    }
+}
+
+/* To see that another one is no better costs no more than its share. */
+static void test_rivals_have_a_budget(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 8; seed++) {
+        struct sim m;
+        double alone, got;
+
+        two_init(&m, seed);
+        m.s.rival_s = -1e18; /* nobody else is tried */
+        m.s.n_plan = 1;
+        m.s.credit_s = 1000;
+        alone = two_drafters(&m, 0.9, 0, 0, 4000);
+        two_init(&m, seed);
+        got = two_drafters(&m, 0.9, 0, 0, 4000);
+        if (got > 1.015 * alone)
+            fail_msg("seed %d: %.1f us a token, alone %.1f", (int)seed, got,
+                     alone);
+    }
+}
+
+/* What drafts were charged for and did not need is given back: all of it where
+ * there was no room, rows that were not verified; a block that is verified
+ * deeper than was decided pays the rest. */
+static void test_charges_are_given_back(void **state)
+{
+    struct sim m;
+    struct sl_bid bid;
+    double credit, rows;
+
+    (void)state;
+    two_init(&m, 1);
+    for (int i = 0; i < 32; i++)
+        sl_speculate_learn(&m.s, m.guess, SL_ODDS_MTP, 3, 3);
+    bid = of_two(m.guess, false);
+    plan(&m, &bid, 1, 3);
+    m.s.credit_s = credit = 1000;
+    bid = of_two(m.guess, false);
+    plan(&m, &bid, 1, 3);
+    assert_true(bid.by == SL_BY_MTP && bid.depth == 3);
+    rows = two_step[3] - two_step[0];
+    assert_true(is_near(m.s.credit_s, credit - rows - 3 * TWO_HEAD));
+    sl_speculate_dropped(&m.s, m.guess);
+    assert_true(is_near(m.s.credit_s, credit));
+    sl_speculate_verifies(&m.s, m.guess, 0);
+    assert_true(is_near(m.s.credit_s, credit));
+    /* Cut: the passes were made. */
+    bid = of_two(m.guess, false);
+    plan(&m, &bid, 1, 3);
+    sl_speculate_verifies(&m.s, m.guess, 1);
+    assert_true(is_near(m.s.credit_s, credit - rows / 3 - 3 * TWO_HEAD));
+    m.s.credit_s = credit;
+    bid = of_two(m.guess, false);
+    plan(&m, &bid, 1, 3);
+    sl_speculate_verifies(&m.s, m.guess, 4);
+    assert_true(
+        is_near(m.s.credit_s, credit - rows * 4 / 3 - 3 * TWO_HEAD));
+    /* A try of a drafter that nothing is known of. */
+    two_init(&m, 1);
+    bid = of_two(m.guess, false);
+    plan(&m, &bid, 1, 3);
+    assert_true(bid.depth > 0 && m.guess->probing);
+    assert_true(m.s.credit_s < 5 * two_step[0]);
+    sl_speculate_dropped(&m.s, m.guess);
+    assert_true(is_near(m.s.credit_s, 5 * two_step[0]));
+}
+
 static void test_ladder_refusals(void **state)
 {
     static const char *const bad[] = {
@@ -1316,6 +1457,9 @@ int main(void)
         cmocka_unit_test(test_ladder_names_drafters),
         cmocka_unit_test(test_prior),
         cmocka_unit_test(test_prior_breaks_ties),
+        cmocka_unit_test(test_rivals_come_back),
+        cmocka_unit_test(test_rivals_have_a_budget),
+        cmocka_unit_test(test_charges_are_given_back),
         cmocka_unit_test(test_ladder_refusals),
         cmocka_unit_test(test_guard_by_ratio),
         cmocka_unit_test(test_blocks_are_cut),
