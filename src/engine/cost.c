@@ -16,7 +16,7 @@
 #define MANY 64  /* times of a size that are a plain mean, at most */
 #define FIRST 16 /* of them, and all of short ones, correct what was measured at the
                     start, and say nothing about the machine. Chosen. */
-#define FRESH 64 /* times of any size, for each that one was seen, after which it may
+#define FRESH 256 /* times of any size, for each that one was seen, after which it may
                     be wrong. Chosen. */
 #define OUTLIER 2  /* a step that took so many times as long tells no more */
 #define FIRST_CONTEXT 3   /* the first rate of context is the least of so many */

@@ -45,7 +45,7 @@
  * And while one drafter is used the others are tried, too, or one whose first
  * drafts were wrong by chance, or who was bad for the texts of yesterday, would
  * never be looked at again. That is paid from a purse of its own, RIVAL_SHARE of
- * all time and at most MOST_CREDIT steps: what such a round takes more than its
+ * all time and at most MOST_RIVAL steps: what such a round takes more than its
  * tokens would have taken as before. So one that turns out better is tried as
  * often as may be until it is chosen, and one that is hopeless now and then.
  *
@@ -82,7 +82,8 @@
                          once. Chosen, simulated. */
 #define SPREAD 32 /* rounds that pay for showing a drafter what it missed, where
                      so many are left. Chosen. */
-#define RIVAL_SHARE 0.005 /* of all time: as above */
+#define RIVAL_SHARE 0.002 /* of all time: what is not seen in a rate. Chosen. */
+#define MOST_RIVAL 3      /* steps: one try of a block and some. Chosen. */
 #define RIVAL_AGE 8       /* decisions from one such try to the next. Chosen. */
 #define COULD_AGE 16      /* decisions */
 #define OFF_AGE 8         /* decisions that one not to draft holds for. Chosen. */
@@ -701,7 +702,8 @@ void sl_speculate_plan(struct sl_speculate *s, const struct sl_crowd *crowd,
         return;
     s->plain_step_s = step_s(&b, 0);
     if (s->n_plan++ == 0) {
-        s->credit_s = s->rival_s = MOST_CREDIT * s->plain_step_s;
+        s->credit_s = MOST_CREDIT * s->plain_step_s;
+        s->rival_s = MOST_RIVAL * s->plain_step_s;
         s->next_rival = RIVAL_AGE;
     }
     for (uint32_t i = 0; i < n; i++) {
@@ -899,6 +901,7 @@ void sl_speculate_earn(struct sl_speculate *s, double step_s, double pass_s)
     if (!s->pays)
         s->credit_s -= pass_s;
     s->credit_s = s->credit_s < most ? s->credit_s : most;
+    most = MOST_RIVAL * s->plain_step_s;
     s->rival_s += RIVAL_SHARE * step_s;
     s->rival_s = s->rival_s < most ? s->rival_s : most;
 }
