@@ -5,10 +5,12 @@
  * latency of the fma: g registers of rows times m tokens.
  *
  * Up to MAX_M tokens read the weights once, from memory, and turn them into
- * floats in registers. For more, a panel of PANEL_G registers by 128 columns is
- * unpacked into the first-level cache and every block of MAX_M tokens passes
- * over it; between panels the chains wait in y, in fp32 as they are. No choice
- * of these changes the operations of an output, hence not its bits.
+ * floats in registers; so do SEVERAL, a strip of rows at a time, which is in a
+ * cache for all blocks but the first. For more, a panel of PANEL_G registers by
+ * 128 columns is unpacked into the first-level cache and every block of MAX_M
+ * tokens passes over it; between panels the chains wait in y, in fp32 as they
+ * are. No choice of these changes the operations of an output, hence not its
+ * bits.
  *
  * Groups that a strip has beyond the matrix are the last one again, and are not
  * stored.
@@ -18,8 +20,10 @@
 #include "kern/wide/wide.h"
 
 enum {
-    MAX_M = 6, /* tokens of one block */
-    MAX_G = 4, /* registers of rows of one block */
+    MAX_M = REGS == 32 ? 8 : 6, /* tokens of one block */
+    MAX_G = 4,                  /* registers of rows of one block */
+    SEVERAL = 24,
+    SEVERAL_G = 3,
     PANEL_G = 2,
     PANEL_COLS = SL_FP8_BLOCK, /* and one scale of FP8 per group */
     /* Tokens of a chunk, as for AVX2; not measured on machines that this is
@@ -47,7 +51,7 @@ SL_INLINE size_t column_bytes(enum sl_dtype type)
 /* Registers of rows for m tokens: chains, weights and one activation fit. */
 SL_INLINE size_t registers(size_t m)
 {
-    return REGS == 32 || m <= 2 ? MAX_G : 2;
+    return REGS == 32 ? m <= 6 ? MAX_G : 3 : m <= 2 ? MAX_G : 2;
 }
 
 /* Where register i of the rows of p comes from, in blocks of 128 columns. */
@@ -163,8 +167,12 @@ SL_INLINE void advance(enum sl_dtype type, size_t g, struct part *p)
 SL_INLINE void strips(enum sl_dtype type, size_t m, size_t g, bool resume,
                       struct part p)
 {
-    for (; p.rows > 0; advance(type, g, &p))
+    for (; p.rows > (g - 1) * VEC; advance(type, g, &p))
         block(type, m, g, resume, &p);
+    for (; g > 2 && p.rows > VEC; advance(type, 2, &p))
+        block(type, m, 2, resume, &p);
+    for (; p.rows > 0; advance(type, 1, &p))
+        block(type, m, 1, resume, &p);
 }
 
 /* The same; the number of tokens becomes a constant. */
@@ -190,20 +198,67 @@ SL_INLINE void few(enum sl_dtype type, size_t m, bool resume,
     case 6:
         strips(type, 6, resume ? PANEL_G : registers(6), resume, *p);
         break;
+#if REGS == 32
+    case 7:
+        strips(type, 7, resume ? PANEL_G : registers(7), resume, *p);
+        break;
+    case 8:
+        strips(type, 8, resume ? PANEL_G : registers(8), resume, *p);
+        break;
+#endif
     }
 }
 
-/* n tokens over an unpacked panel, in blocks as even as possible. */
-static void panel(size_t n, struct part p)
+typedef void few_fn(size_t m, const struct part *p);
+
+/* Not inlined: each is used from two places. */
+static void few_f32(size_t m, const struct part *p)
+{
+    few(SL_F32, m, false, p);
+}
+
+static void few_bf16(size_t m, const struct part *p)
+{
+    few(SL_BF16, m, false, p);
+}
+
+static void few_f16(size_t m, const struct part *p)
+{
+    few(SL_F16, m, false, p);
+}
+
+static void few_fp8(size_t m, const struct part *p)
+{
+    few(SL_FP8, m, false, p);
+}
+
+static void few_panel(size_t m, const struct part *p)
+{
+    few(SL_F32, m, true, p);
+}
+
+/* All n tokens over the rows of p, in blocks as even as possible. */
+static void blocks(few_fn *block_of, size_t n, struct part p)
 {
     while (n > 0) {
-        size_t blocks = (n + MAX_M - 1) / MAX_M;
-        size_t m = (n + blocks - 1) / blocks;
+        size_t n_block = (n + MAX_M - 1) / MAX_M;
+        size_t m = (n + n_block - 1) / n_block;
 
-        few(SL_F32, m, true, &p);
+        block_of(m, &p);
         p.x += m * p.ldx;
         p.y += m * p.ldy;
         n -= m;
+    }
+}
+
+SL_INLINE void several(enum sl_dtype type, few_fn *block_of, size_t n,
+                       struct part p)
+{
+    for (; p.rows > 0; advance(type, SEVERAL_G, &p)) {
+        struct part q = p;
+
+        q.rows = sl_min(p.rows, SEVERAL_G * VEC);
+        blocks(block_of, n, q);
     }
 }
 
@@ -239,7 +294,7 @@ SL_INLINE void panels(enum sl_dtype type, size_t n, struct part p, size_t c0,
         q.x += c0;
         q.cols = c1 - c0;
         q.rows = sl_min(p.rows, PANEL_G * VEC);
-        panel(n, q);
+        blocks(few_panel, n, q);
     }
 }
 
@@ -264,9 +319,9 @@ SL_INLINE void many(enum sl_dtype type, size_t n_tok, struct part p)
     }
 }
 
-SL_INLINE void mul(enum sl_dtype type, float *y, size_t ldy, const void *w,
-                   const float *scale, const float *x, size_t ldx, size_t n_tok,
-                   size_t rows, size_t cols)
+SL_INLINE void mul(enum sl_dtype type, few_fn *block_of, float *y, size_t ldy,
+                   const void *w, const float *scale, const float *x,
+                   size_t ldx, size_t n_tok, size_t rows, size_t cols)
 {
     const struct part p = {.y = y,
                            .ldy = ldy,
@@ -280,7 +335,9 @@ SL_INLINE void mul(enum sl_dtype type, float *y, size_t ldy, const void *w,
                            .cols = cols};
 
     if (n_tok <= MAX_M)
-        few(type, n_tok, false, &p);
+        block_of(n_tok, &p);
+    else if (n_tok <= SEVERAL)
+        several(type, block_of, n_tok, p);
     else
         many(type, n_tok, p);
 }
@@ -289,28 +346,28 @@ static void mul_f32(float *restrict y, size_t ldy, const void *restrict w,
                     const float *restrict scale, const float *restrict x,
                     size_t ldx, size_t n_tok, size_t rows, size_t cols)
 {
-    mul(SL_F32, y, ldy, w, scale, x, ldx, n_tok, rows, cols);
+    mul(SL_F32, few_f32, y, ldy, w, scale, x, ldx, n_tok, rows, cols);
 }
 
 static void mul_bf16(float *restrict y, size_t ldy, const void *restrict w,
                      const float *restrict scale, const float *restrict x,
                      size_t ldx, size_t n_tok, size_t rows, size_t cols)
 {
-    mul(SL_BF16, y, ldy, w, scale, x, ldx, n_tok, rows, cols);
+    mul(SL_BF16, few_bf16, y, ldy, w, scale, x, ldx, n_tok, rows, cols);
 }
 
 static void mul_f16(float *restrict y, size_t ldy, const void *restrict w,
                     const float *restrict scale, const float *restrict x,
                     size_t ldx, size_t n_tok, size_t rows, size_t cols)
 {
-    mul(SL_F16, y, ldy, w, scale, x, ldx, n_tok, rows, cols);
+    mul(SL_F16, few_f16, y, ldy, w, scale, x, ldx, n_tok, rows, cols);
 }
 
 static void mul_fp8(float *restrict y, size_t ldy, const void *restrict w,
                     const float *restrict scale, const float *restrict x,
                     size_t ldx, size_t n_tok, size_t rows, size_t cols)
 {
-    mul(SL_FP8, y, ldy, w, scale, x, ldx, n_tok, rows, cols);
+    mul(SL_FP8, few_fp8, y, ldy, w, scale, x, ldx, n_tok, rows, cols);
 }
 
 void ISA(sl_kern_init_mul)(struct sl_kern *k)
