@@ -18,8 +18,8 @@ enum {
     MAX_Q = 4,         /* queries of one block */
     MAX_K = 8,         /* registers of keys of one block */
     MAX_V = 8,         /* registers of dimensions of one block */
-    /* Positions whose values are mixed before the next dimensions; as for AVX2,
-     * not measured on machines that this is for. */
+    /* Positions whose values are mixed before the next dimensions, as for AVX2.
+     * Divides a page. */
     MIX_STEP = 16,
 };
 
@@ -123,10 +123,35 @@ SL_INLINE vf values(enum sl_dtype type, const void *page, size_t dim,
                 set(sl_quant_bfp_unit(at[d / SL_BFP], 6)));
 }
 
+/* Bytes of one dimension of a tile of keys, and of the tile. */
+SL_INLINE size_t key_bytes(enum sl_dtype type)
+{
+    return SL_TILE * (type == SL_F32 ? 4 : type == SL_BF16 ? 2 : 1);
+}
+
+SL_INLINE size_t tile_bytes(enum sl_dtype type, size_t dim)
+{
+    return (type == SL_BFP8 ? dim + dim / SL_BFP : dim) * key_bytes(type);
+}
+
+/* Where tile i of n lies; behind the last one, the first values. */
+SL_INLINE const uint8_t *tile_at(enum sl_dtype type, const struct sl_attn *a,
+                                 size_t i, size_t n)
+{
+    const size_t per = SL_KV_PAGE / SL_TILE;
+
+    return i < n ? (const uint8_t *)a->k[i / per] +
+                       i % per * tile_bytes(type, a->dim)
+                 : (const uint8_t *)a->v[0];
+}
+
 /* Scores of nq queries from t0 on against nk registers of keys from register i
- * on, all in one page; both numbers are constants where this is inlined. */
+ * on, all in one page; both numbers are constants where this is inlined.
+ * Meanwhile as much from `next` on is asked for: a tile is over before the
+ * processor has seen where it reads. */
 SL_INLINE void score(enum sl_dtype type, size_t nq, size_t nk,
-                     const struct sl_attn *a, size_t t0, size_t i)
+                     const struct sl_attn *a, size_t t0, size_t i,
+                     const uint8_t *next)
 {
     const void *page = a->k[i * VEC / SL_KV_PAGE];
     const size_t h0 = i % (SL_KV_PAGE / VEC);
@@ -142,6 +167,12 @@ SL_INLINE void score(enum sl_dtype type, size_t nq, size_t nk,
             acc[t][h] = set(0);
     }
     for (size_t d = 0; d < a->dim; d++) {
+        if (d * key_bytes(type) % 64 == 0) {
+            UNROLL
+            for (size_t h = 0; h < nk / N; h++)
+                __builtin_prefetch(next + h * tile_bytes(type, a->dim) +
+                                   d * key_bytes(type));
+        }
         if (type == SL_BFP8 && d % SL_BFP == 0) {
             UNROLL
             for (size_t h = 0; h < nk; h++)
@@ -172,13 +203,13 @@ SL_INLINE void score(enum sl_dtype type, size_t nq, size_t nk,
 SL_INLINE void scores(enum sl_dtype type, size_t nq, size_t nk,
                       const struct sl_attn *a, size_t t, size_t n)
 {
-    size_t end = (n + SL_TILE - 1) / SL_TILE * N, i = 0;
+    size_t n_tile = (n + SL_TILE - 1) / SL_TILE, i = 0;
 
     /* nk divides the registers of a page, so they never leave it. */
-    for (; i + nk <= end; i += nk)
-        score(type, nq, nk, a, t, i);
-    for (; i < end; i += N)
-        score(type, nq, N, a, t, i);
+    for (; i + nk <= n_tile * N; i += nk)
+        score(type, nq, nk, a, t, i, tile_at(type, a, (i + nk) / N, n_tile));
+    for (; i < n_tile * N; i += N)
+        score(type, nq, N, a, t, i, tile_at(type, a, i / N + 1, n_tile));
 }
 
 /* o_d += e_p v_pd in order for p0 <= p < p1, all in one page: nq queries from
@@ -220,8 +251,35 @@ SL_INLINE void mix(enum sl_dtype type, size_t nq, size_t nv, size_t n,
     }
 }
 
-/* All dimensions for p0 <= p < p1, a few positions at a time: so the values are
- * read in one stream, while the sums wait in the nearest cache. */
+/* Bytes of the value of a position. */
+SL_INLINE size_t value_bytes(enum sl_dtype type, size_t dim)
+{
+    return type == SL_F32    ? 4 * dim
+           : type == SL_BF16 ? 2 * dim
+                             : dim + dim / SL_BFP;
+}
+
+/* Ask for as many bytes of the values of MIX_STEP positions from p on as n of
+ * their dimensions take, from where d take them; there may be no such positions.
+ */
+SL_INLINE void fetch_values(enum sl_dtype type, const struct sl_attn *a,
+                            size_t p, size_t p1, size_t d, size_t n)
+{
+    const uint8_t *at;
+
+    if (p >= p1)
+        return;
+    at = (const uint8_t *)a->v[p / SL_KV_PAGE] +
+         p % SL_KV_PAGE * value_bytes(type, a->dim) +
+         value_bytes(type, d) * MIX_STEP;
+    for (size_t i = 0; i < value_bytes(type, n) * MIX_STEP; i += 64)
+        __builtin_prefetch(at + i);
+}
+
+/* All dimensions for p0 <= p < p1, a few positions at a time, while the sums
+ * wait in the nearest cache. The dimensions of one position are read in turns,
+ * a line of each position at a time, which no prefetcher foresees: so the next
+ * positions are asked for meanwhile. */
 SL_INLINE void mix_all(enum sl_dtype type, size_t nq, size_t nv,
                        const struct sl_attn *a, size_t t, size_t p0, size_t p1)
 {
@@ -231,8 +289,10 @@ SL_INLINE void mix_all(enum sl_dtype type, size_t nq, size_t nv,
         size_t d = 0;
 
         end = sl_min(p / MIX_STEP * MIX_STEP + MIX_STEP, p1);
-        for (; d + nv * VEC <= a->dim; d += nv * VEC)
+        for (; d + nv * VEC <= a->dim; d += nv * VEC) {
+            fetch_values(type, a, end, p1, d, nv * VEC);
             mix(type, nq, nv, VEC, a, t, d, p, end);
+        }
         for (; d + VEC <= a->dim; d += VEC)
             mix(type, nq, 1, VEC, a, t, d, p, end);
         if (VEC > 8 && d < a->dim) /* half a register; never of bfp8 */

@@ -149,9 +149,12 @@ SL_INLINE void value_units(float unit[][UNITS], const uint8_t *v, size_t bytes,
 }
 
 /* Scores of nq queries from t on against nt tiles of keys from tile i on, all
- * in one page; both numbers are constants where this is inlined. */
+ * in one page; both numbers are constants where this is inlined. Meanwhile as
+ * much from `next` on is asked for: a tile is over before the processor has seen
+ * where it reads. */
 SL_INLINE void score(enum sl_dtype type, size_t nq, size_t nt,
-                     const struct sl_attn *a, size_t t0, size_t i)
+                     const struct sl_attn *a, size_t t0, size_t i,
+                     const char *next)
 {
     const size_t tile = tile_bytes(type, a->dim);
     const uint8_t *k = (const uint8_t *)a->k[i * SL_TILE / SL_KV_PAGE] +
@@ -168,6 +171,12 @@ SL_INLINE void score(enum sl_dtype type, size_t nq, size_t nt,
             acc[t][h] = _mm256_setzero_ps();
     }
     for (size_t d = 0; d < a->dim; d++, k += key_bytes(type)) {
+        if (d * key_bytes(type) % 64 == 0) {
+            UNROLL
+            for (size_t h = 0; h < nt; h++)
+                _mm_prefetch(next + h * tile + d * key_bytes(type),
+                             _MM_HINT_T0);
+        }
         if (type == SL_BFP8 && d % SL_BFP == 0) {
             UNROLL
             for (size_t h = 0; h < 2 * nt; h++)
@@ -195,6 +204,17 @@ SL_INLINE void score(enum sl_dtype type, size_t nq, size_t nt,
     }
 }
 
+/* Where tile i of n lies; behind the last one, the first values. */
+SL_INLINE const char *tile_at(enum sl_dtype type, const struct sl_attn *a,
+                              size_t i, size_t n)
+{
+    const size_t per = SL_KV_PAGE / SL_TILE;
+
+    return i < n ? (const char *)a->k[i / per] +
+                       i % per * tile_bytes(type, a->dim)
+                 : (const char *)a->v[0];
+}
+
 /* Against all tiles that hold the first n positions. */
 SL_INLINE void scores(enum sl_dtype type, size_t nq, size_t nt,
                       const struct sl_attn *a, size_t t, size_t n)
@@ -203,9 +223,9 @@ SL_INLINE void scores(enum sl_dtype type, size_t nq, size_t nt,
 
     /* nt divides the tiles of a page, so they never leave it. */
     for (; i + nt <= tiles; i += nt)
-        score(type, nq, nt, a, t, i);
+        score(type, nq, nt, a, t, i, tile_at(type, a, i + nt, tiles));
     for (; i < tiles; i++)
-        score(type, nq, 1, a, t, i);
+        score(type, nq, 1, a, t, i, tile_at(type, a, i + 1, tiles));
 }
 
 /* o_d += e_p v_pd in order for p0 <= p < p1, all in one page: nq queries from t
@@ -311,7 +331,6 @@ SL_INLINE void queries(enum sl_dtype type, size_t nq, size_t nt, size_t nv,
         most = sl_max(most, a->n_valid[i]);
     }
     scores(type, nq, nt, a, t, most);
-    fetch_values(type, a, 0, common, 0, a->dim);
     for (size_t i = t; a->n_skip && i < t + nq; i++)
         for (size_t p = 0; p < a->n_skip[i] && p < a->n_valid[i]; p++)
             a->scratch[i * SL_KV_BLOCK + p] = -INFINITY;
