@@ -118,11 +118,6 @@ SL_INLINE vi isub(vi a, vi b)
     return (vi){vsubq_s32(a.lo, b.lo), vsubq_s32(a.hi, b.hi)};
 }
 
-SL_INLINE vi imul(vi a, vi b)
-{
-    return (vi){vmulq_s32(a.lo, b.lo), vmulq_s32(a.hi, b.hi)};
-}
-
 SL_INLINE vi iand(vi a, vi b)
 {
     return (vi){vandq_s32(a.lo, b.lo), vandq_s32(a.hi, b.hi)};

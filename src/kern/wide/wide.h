@@ -15,7 +15,7 @@
  *
  *   VEC            numbers of one register, 8 or 16
  *   HALVES         VEC / 8
- *   REGS           registers: 16 or 32
+ *   REGS           registers: 16 or 32, for the preprocessor
  *   WEIGHTS_SIGNED 1: dot4 takes signed weights, 0: unsigned ones
  *   vf vi vm       VEC floats, VEC 32-bit integers (or 4 VEC bytes), a mask
  *
@@ -25,7 +25,7 @@
  *   negate         the other sign
  *   gt eq          floats to a mask  igt ieq        integers to a mask
  *   choose(m, yes, no)               first(n)       the first n lanes
- *   iset iadd isub imul iand ior ixor
+ *   iset iadd isub iand ior ixor
  *   ishl ishr isra(v, n)             lanes of 32 bits, by a constant
  *   bits floats    the same bits as the other type
  *   to_float to_int                  to_int rounds to nearest even

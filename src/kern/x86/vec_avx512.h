@@ -97,11 +97,6 @@ SL_INLINE vi isub(vi a, vi b)
     return _mm512_sub_epi32(a, b);
 }
 
-SL_INLINE vi imul(vi a, vi b)
-{
-    return _mm512_mullo_epi32(a, b);
-}
-
 SL_INLINE vi iand(vi a, vi b)
 {
     return _mm512_and_si512(a, b);

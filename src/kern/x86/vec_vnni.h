@@ -46,11 +46,6 @@ SL_INLINE vi iadd(vi a, vi b)
     return _mm256_add_epi32(a, b);
 }
 
-SL_INLINE vi imul(vi a, vi b)
-{
-    return _mm256_mullo_epi32(a, b);
-}
-
 SL_INLINE vi iand(vi a, vi b)
 {
     return _mm256_and_si256(a, b);
