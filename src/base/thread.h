@@ -18,6 +18,7 @@ enum sl_rank {
     SL_RANK_SHAPE,      /* the shapes that are kept */
     SL_RANK_WORK,       /* jobs of the server, to do and done */
     SL_RANK_SHELF,      /* prefixes to write, and what the disk holds */
+    SL_RANK_RING,       /* memory for rings that nobody has */
 };
 
 struct sl_mutex {

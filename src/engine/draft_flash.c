@@ -18,7 +18,7 @@ static size_t width(const struct sl_engine *e)
 
 static int open_ring(struct sl_gen *g, struct sl_err *err)
 {
-    return sl_ring_open(&g->taps, width(g->e), err);
+    return sl_ring_open(&g->taps, &g->e->tap_rings, width(g->e), err);
 }
 
 static void close_ring(struct sl_gen *g)

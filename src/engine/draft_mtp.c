@@ -22,7 +22,8 @@
 
 static int open_ring(struct sl_gen *g, struct sl_err *err)
 {
-    return sl_ring_open(&g->ring, g->e->weights->conf.hidden, err);
+    return sl_ring_open(&g->ring, &g->e->rings, g->e->weights->conf.hidden,
+                        err);
 }
 
 static void close_ring(struct sl_gen *g)

@@ -980,6 +980,8 @@ static int open_engine(struct sl_engine **out, const char *path,
     e->shape = shape;
     sl_mutex_init(&e->mu, SL_RANK_ENGINE);
     sl_mutex_init(&e->encoder_mu, SL_RANK_ENCODER);
+    sl_ring_store_init(&e->rings);
+    sl_ring_store_init(&e->tap_rings);
     sl_cond_init(&e->work);
     rc = load(e, path, err);
     e->load_s = sl_clock_s(t0, sl_clock_ns());
@@ -1057,6 +1059,8 @@ void sl_engine_close(struct sl_engine **pe)
     sl_tally_close(&e->tally);
     sl_mem_free(e->step_tok);
     sl_cond_deinit(&e->work);
+    sl_ring_store_deinit(&e->tap_rings);
+    sl_ring_store_deinit(&e->rings);
     sl_mutex_deinit(&e->encoder_mu);
     sl_mutex_deinit(&e->mu);
     sl_mem_free(e);

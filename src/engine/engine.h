@@ -11,6 +11,7 @@
 #include "base/thread.h"
 #include "engine/pace.h"
 #include "engine/record.h"
+#include "engine/ring.h"
 #include "engine/schedule.h"
 #include "engine/shape.h"
 #include "engine/spec_log.h"
@@ -70,6 +71,8 @@ struct sl_engine {
     struct sl_mutex encoder_mu;
     struct sl_encoder *encoder[SL_MAX_IDLE_ENCODER]; /* guarded by encoder_mu */
     uint32_t n_encoder;
+
+    struct sl_ring_store rings, tap_rings; /* of the MTP head, of the block drafter */
 
     /* Engine thread. */
     struct sl_model *model;

@@ -6,16 +6,53 @@
 /* Rows that wait for an idle drafter, at most. Chosen. */
 #define IDLE_RING (4 * SL_DRAFT_NEAR)
 
-int sl_ring_open(struct sl_ring *r, size_t width, struct sl_err *err)
+void sl_ring_store_init(struct sl_ring_store *s)
 {
-    *r = (struct sl_ring){.width = width};
-    return sl_mem_alloc(&r->row, SL_DRAFT_RING, width * sizeof(*r->row),
-                        "the rows for drafting", err);
+    *s = (struct sl_ring_store){.spare = NULL};
+    sl_mutex_init(&s->mu, SL_RANK_RING);
+}
+
+/* The memory that was given back last, which is the likeliest to be in a cache. */
+static float *take_spare(struct sl_ring_store *s)
+{
+    float *row;
+
+    sl_lock(&s->mu);
+    row = s->spare;
+    if (row)
+        memcpy(&s->spare, row, sizeof(s->spare));
+    sl_unlock(&s->mu);
+    return row;
+}
+
+void sl_ring_store_deinit(struct sl_ring_store *s)
+{
+    for (float *row; (row = take_spare(s)) != NULL;)
+        sl_mem_free(row);
+    sl_mutex_deinit(&s->mu);
+}
+
+int sl_ring_open(struct sl_ring *r, struct sl_ring_store *from, size_t width,
+                 struct sl_err *err)
+{
+    *r = (struct sl_ring){
+        .from = from, .row = take_spare(from), .width = width};
+    return r->row ? 0
+                  : sl_mem_alloc(&r->row, SL_DRAFT_RING,
+                                 width * sizeof(*r->row),
+                                 "the rows for drafting", err);
 }
 
 void sl_ring_close(struct sl_ring *r)
 {
-    sl_mem_free(r->row);
+    struct sl_ring_store *s = r->from;
+
+    if (r->row) {
+        sl_lock(&s->mu);
+        memcpy(r->row, &s->spare, sizeof(s->spare));
+        s->spare = r->row;
+        sl_unlock(&s->mu);
+    }
     *r = (struct sl_ring){0};
 }
 

@@ -7,11 +7,16 @@
  * and what was dropped is a gap that the drafter does not look behind
  * (sl_seq.from), never read again.
  *
- * Engine thread only; open in any.
+ * A ring is large, and page faults, and unmapping beside a running thread, cost more
+ * than the copies. So a new one has the memory of one that was closed, with its
+ * pages; it is not cleared.
+ *
+ * Engine thread only; open and close in any.
  */
 #ifndef SL_ENGINE_RING_H
 #define SL_ENGINE_RING_H
 
+#include "base/thread.h"
 #include "state/seq.h"
 
 #define SL_DRAFT_RING 512 /* rows that may wait */
@@ -20,13 +25,24 @@
 #define SL_DRAFT_IDLE 64
 #define SL_DRAFT_NEAR 32
 
+/* Memory of rings of one width that were closed. */
+struct sl_ring_store {
+    struct sl_mutex mu;
+    float *spare; /* guarded by mu; begins with the address of the next */
+};
+
+void sl_ring_store_init(struct sl_ring_store *s);
+void sl_ring_store_deinit(struct sl_ring_store *s);
+
 struct sl_ring {
+    struct sl_ring_store *from; /* borrowed */
     float *row; /* [SL_DRAFT_RING][width] */
     uint32_t n;
     size_t width;
 };
 
-int sl_ring_open(struct sl_ring *r, size_t width, struct sl_err *err);
+int sl_ring_open(struct sl_ring *r, struct sl_ring_store *from, size_t width,
+                 struct sl_err *err);
 void sl_ring_close(struct sl_ring *r);
 
 /* Let n rows wait, the newest of q. False, and nothing is done, when the ring is

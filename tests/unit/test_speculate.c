@@ -7,10 +7,12 @@
 
 #include <cmocka.h>
 
+#include "base/mem.h"
 #include "base/num.h"
 #include "engine/ngram.h"
 #include "engine/pace.h"
 #include "engine/record.h"
+#include "engine/ring.h"
 #include "engine/schedule.h"
 #include "engine/speculate.h"
 #include "../help/rig.h"
@@ -1424,6 +1426,37 @@ static void test_ngram_continues_a_loop(void **state)
     sl_ngram_close(&g);
 }
 
+/* Rings of answers that follow each other are of the same memory. */
+static void test_rings_are_used_again(void **state)
+{
+    enum { N = 3, WIDTH = 8 };
+    struct sl_ring_store s;
+    struct sl_ring r[N];
+    uint64_t live = sl_mem_live(), count;
+
+    (void)state;
+    sl_ring_store_init(&s);
+    for (int turn = 0; turn < 2; turn++) {
+        count = sl_mem_count();
+        for (int i = 0; i < N; i++) {
+            assert_int_equal(sl_ring_open(&r[i], &s, WIDTH, NULL), 0);
+            assert_int_equal(r[i].n, 0);
+            for (int k = 0; k < SL_DRAFT_RING * WIDTH; k++)
+                r[i].row[k] = (float)i;
+        }
+        assert_int_equal(sl_mem_count() - count, turn == 0 ? N : 0);
+        for (int i = 0; i < N; i++) { /* nobody has those of another */
+            assert_true(r[i].row[0] == (float)i);
+            assert_true(r[i].row[SL_DRAFT_RING * WIDTH - 1] == (float)i);
+        }
+        for (int i = 0; i < N; i++)
+            sl_ring_close(&r[i]);
+    }
+    sl_ring_close(&r[0]); /* twice, or never opened */
+    sl_ring_store_deinit(&s);
+    assert_int_equal(sl_mem_live(), live);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1466,6 +1499,7 @@ int main(void)
         cmocka_unit_test(test_record_scores),
         cmocka_unit_test(test_ngram_finds_what_was_there),
         cmocka_unit_test(test_ngram_continues_a_loop),
+        cmocka_unit_test(test_rings_are_used_again),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
