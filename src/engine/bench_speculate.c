@@ -108,6 +108,8 @@ static void use(struct bench *b, const struct way *w)
     e->drafter[SL_BY_NGRAM] =
         !oracle && (all || w->by == SL_BY_NGRAM) ? &sl_draft_ngram : NULL;
     e->spec = w->spec;
+    /* What passes took in the other way does not show how the machine moved. */
+    memset(e->pace.seen, 0, sizeof(e->pace.seen));
     e->draft_s = e->pass_s = 0; /* the next round is of no other way */
 }
 

@@ -980,8 +980,8 @@ static int open_engine(struct sl_engine **out, const char *path,
     e->shape = shape;
     sl_mutex_init(&e->mu, SL_RANK_ENGINE);
     sl_mutex_init(&e->encoder_mu, SL_RANK_ENCODER);
-    sl_ring_store_init(&e->rings);
-    sl_ring_store_init(&e->tap_rings);
+    sl_ring_store_init(&e->rings, opts->max_num_seqs);
+    sl_ring_store_init(&e->tap_rings, opts->max_num_seqs);
     sl_cond_init(&e->work);
     rc = load(e, path, err);
     e->load_s = sl_clock_s(t0, sl_clock_ns());

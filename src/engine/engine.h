@@ -72,7 +72,7 @@ struct sl_engine {
     struct sl_encoder *encoder[SL_MAX_IDLE_ENCODER]; /* guarded by encoder_mu */
     uint32_t n_encoder;
 
-    struct sl_ring_store rings, tap_rings; /* of the MTP head, of the block drafter */
+    struct sl_ring_store rings, tap_rings; /* of MTP, of the block drafter */
 
     /* Engine thread. */
     struct sl_model *model;

@@ -6,23 +6,41 @@
 /* Rows that wait for an idle drafter, at most. Chosen. */
 #define IDLE_RING (4 * SL_DRAFT_NEAR)
 
-void sl_ring_store_init(struct sl_ring_store *s)
+void sl_ring_store_init(struct sl_ring_store *s, uint32_t max_spare)
 {
-    *s = (struct sl_ring_store){.spare = NULL};
+    *s = (struct sl_ring_store){.max_spare = max_spare};
     sl_mutex_init(&s->mu, SL_RANK_RING);
 }
 
-/* The memory that was given back last, which is the likeliest to be in a cache. */
+/* The memory that was given back last: the likeliest to be in a cache. */
 static float *take_spare(struct sl_ring_store *s)
 {
     float *row;
 
     sl_lock(&s->mu);
     row = s->spare;
-    if (row)
+    if (row) {
         memcpy(&s->spare, row, sizeof(s->spare));
+        s->n_spare--;
+    }
     sl_unlock(&s->mu);
     return row;
+}
+
+/* Whether it was taken. */
+static bool put_spare(struct sl_ring_store *s, float *row)
+{
+    bool has_room;
+
+    sl_lock(&s->mu);
+    has_room = s->n_spare < s->max_spare;
+    if (has_room) {
+        memcpy(row, &s->spare, sizeof(s->spare));
+        s->spare = row;
+        s->n_spare++;
+    }
+    sl_unlock(&s->mu);
+    return has_room;
 }
 
 void sl_ring_store_deinit(struct sl_ring_store *s)
@@ -45,14 +63,8 @@ int sl_ring_open(struct sl_ring *r, struct sl_ring_store *from, size_t width,
 
 void sl_ring_close(struct sl_ring *r)
 {
-    struct sl_ring_store *s = r->from;
-
-    if (r->row) {
-        sl_lock(&s->mu);
-        memcpy(r->row, &s->spare, sizeof(s->spare));
-        s->spare = r->row;
-        sl_unlock(&s->mu);
-    }
+    if (r->row && !put_spare(r->from, r->row))
+        sl_mem_free(r->row);
     *r = (struct sl_ring){0};
 }
 

@@ -25,13 +25,15 @@
 #define SL_DRAFT_IDLE 64
 #define SL_DRAFT_NEAR 32
 
-/* Memory of rings of one width that were closed. */
+/* Memory of rings of one width that were closed: as many as run at once, not as
+ * many as may wait. */
 struct sl_ring_store {
     struct sl_mutex mu;
     float *spare; /* guarded by mu; begins with the address of the next */
+    uint32_t n_spare, max_spare; /* guarded by mu */
 };
 
-void sl_ring_store_init(struct sl_ring_store *s);
+void sl_ring_store_init(struct sl_ring_store *s, uint32_t max_spare);
 void sl_ring_store_deinit(struct sl_ring_store *s);
 
 struct sl_ring {

@@ -44,9 +44,9 @@
  *
  * And while one drafter is used the others are tried, too, or one whose first
  * drafts were wrong by chance, or who was bad for the texts of yesterday, would
- * never be looked at again. That is paid from a purse of its own, RIVAL_SHARE of
- * all time and at most MOST_RIVAL steps: what such a round takes more than its
- * tokens would have taken as before. So one that turns out better is tried as
+ * never be looked at again. What such a round takes more than its tokens would
+ * have taken as before is paid from a purse of its own, RIVAL_SHARE of all time
+ * and at most MOST_RIVAL steps. So one that turns out better is tried as
  * often as may be until it is chosen, and one that is hopeless now and then.
  *
  * What drafts were charged for and did not need is given back: rows that were not
@@ -582,19 +582,23 @@ static enum sl_by rival_of(struct batch *b, const struct sl_bid *bid)
     return who;
 }
 
-/* Let another drafter have this round of one sequence that drafts, when there is
- * enough for it: what the round then takes longer, and the drafts that it does
- * not have. Its own that are right are paid back (learn). */
+/* Let another drafter have this round of one sequence that drafts, when there
+ * is enough for it: what the round then takes longer, and the drafts that it
+ * does not have. Its own that are right are paid back (learn). The credit is
+ * charged for its drafts as for any. */
 static void try_rival(struct batch *b, struct sl_bid *bid, uint32_t most)
 {
     struct sl_speculate *s = b->s;
-    struct sl_bid *x = &bid[s->n_plan % b->n], was = *x;
+    struct sl_bid *x = &bid[s->n_rival % b->n], was = *x;
     uint32_t n_draft = n_dealt(bid, b->n);
     double before_s = step_s(b, n_draft) + all_passes_s(b, bid), cost, rate;
     double tokens = b->n + b->c->n_row;
     enum sl_by by;
 
-    if (x->depth == 0 || x->guess->probing || s->n_plan < s->next_rival)
+    if (s->n_plan < s->next_rival)
+        return;
+    s->n_rival++;
+    if (x->depth == 0 || x->guess->probing)
         return;
     s->next_rival = s->n_plan + RIVAL_AGE;
     by = rival_of(b, x);

@@ -93,7 +93,8 @@ struct sl_speculate {
     double credit_s, token_s; /* and what a token takes without drafts, */
     double plain_step_s;      /* and a step */
     double rival_s; /* the same for tries of others than who drafts, the next at */
-    uint64_t next_rival; /* this decision */
+    uint64_t next_rival; /* this decision, */
+    uint32_t n_rival;    /* of the sequence whose turn it is */
 
     /* The guard: what rounds with drafts took, and what the same tokens would
      * have taken without. */

@@ -374,6 +374,10 @@ static void sizes(struct check *c, struct qmatrix *m, size_t *n_tok)
         m->rows = 1 + below(c, 20);
         m->cols = unit * (1 + below(c, 8192 / unit));
         *n_tok = below(c, 4);
+        if (one_in(c, 4)) { /* more columns than are prepared at once */
+            m->cols = unit * (20000 / unit);
+            *n_tok = below(c, MAX_TOK + 1);
+        }
     } else if (one_in(c, 40)) {
         m->cols = unit * (1 + below(c, 1024 / unit));
         *n_tok = 200 + below(c, 400);

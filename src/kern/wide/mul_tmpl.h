@@ -22,7 +22,9 @@
 enum {
     MAX_M = REGS == 32 ? 8 : 6, /* tokens of one block */
     MAX_G = 4,                  /* registers of rows of one block */
-    SEVERAL = 24,
+    /* Tokens that go strip by strip, of so many registers of rows: measured for
+     * AVX-512; with fewer registers panels stay. */
+    SEVERAL = REGS == 32 ? 24 : 0,
     SEVERAL_G = 3,
     PANEL_G = 2,
     PANEL_COLS = SL_FP8_BLOCK, /* and one scale of FP8 per group */
@@ -169,6 +171,8 @@ SL_INLINE void strips(enum sl_dtype type, size_t m, size_t g, bool resume,
 {
     for (; p.rows > (g - 1) * VEC; advance(type, g, &p))
         block(type, m, g, resume, &p);
+    for (; g > 3 && p.rows > 2 * VEC; advance(type, 3, &p))
+        block(type, m, 3, resume, &p);
     for (; g > 2 && p.rows > VEC; advance(type, 2, &p))
         block(type, m, 2, resume, &p);
     for (; p.rows > 0; advance(type, 1, &p))

@@ -36,8 +36,9 @@ enum {
     /* Tokens that share an unpacked panel: they stay in the second-level
      * cache. */
     CHUNK = SL_SMALL ? MAX_DIRECT : 128,
-    N_PREP = CHUNK * PANEL / 32,
-    AHEAD = 4096, /* bytes that weights are asked for before their use */
+    N_PREP = CHUNK * PANEL / 32, /* blocks of a chunk over a panel */
+    AHEAD = 4096, /* bytes that weights are asked for before their use, as for
+                     AVX2 */
 };
 
 /* 32 columns of VEC rows. */
@@ -741,15 +742,15 @@ SL_INLINE void prepare(enum sl_dtype type, int32_t *off, float *min,
     }
 }
 
-/* From token t and, within it, column c on. */
-SL_INLINE struct act act_at(const struct act *x, size_t t, size_t c)
+/* From token t on. */
+SL_INLINE struct act act_at(const struct act *x, size_t t)
 {
     struct act a = *x;
 
-    a.q += t * x->ld + c;
-    a.scale += t * x->ld_scale + c / 32;
-    a.min += t * x->ld_prep + c / 32;
-    a.off += 2 * (t * x->ld_prep + c / 32);
+    a.q += t * x->ld;
+    a.scale += t * x->ld_scale;
+    a.min += t * x->ld_prep;
+    a.off += 2 * t * x->ld_prep;
     return a;
 }
 

@@ -72,36 +72,28 @@ static void NAME(tile)(size_t m, const struct out *o, const struct blk *panel,
     }
 }
 
-/* One strip of rows, all tokens of x, over panels. While a panel is used the
- * next one comes from memory, evenly: asked for at once its lines would be more
- * than a core can wait for. */
+/* One strip of rows, all tokens of x, columns c to c + n - 1, which are at most a
+ * panel. While it is used the same of the next strip comes from memory, evenly:
+ * asked for at once its lines would be more than a core can wait for. */
 static void NAME(strip)(const struct out *o, const uint8_t *w,
                         const struct act *x, size_t n_tok, size_t c, size_t n,
                         size_t cols)
 {
     const size_t part = unit_bytes(TYPE) / n_sub(TYPE);
     const size_t group_bytes = cols / 32 * part;
+    const uint8_t *next = w + STRIP / SL_GROUP * group_bytes + c / 32 * part;
     struct blk panel[PANEL / 32 * G];
 
-    for (size_t end = c + n, c0 = c; c0 < end; c0 += PANEL) {
-        size_t n0 = sl_min(PANEL, end - c0), m;
-        /* The columns after these, or the neighbours of this strip. */
-        const uint8_t *next =
-            w + (c0 + PANEL < end
-                     ? (c0 + PANEL) / 32 * part
-                     : STRIP / SL_GROUP * group_bytes + c / 32 * part);
+    unpack(TYPE, panel, w, o->rows, c, n, cols);
+    for (size_t t = 0, m; t < n_tok; t += m) {
+        struct out to = {o->y + t * o->ldy, o->ldy, o->rows};
+        struct act a = act_at(x, t);
 
-        unpack(TYPE, panel, w, o->rows, c0, n0, cols);
-        for (size_t t = 0; t < n_tok; t += m) {
-            struct out to = {o->y + t * o->ldy, o->ldy, o->rows};
-            struct act a = act_at(x, t, c0 - c);
-
-            m = share(n_tok - t);
-            for (size_t g = 0; g < STRIP / SL_GROUP; g++)
-                fetch(next + g * group_bytes + t * n0 / 32 * part / n_tok,
-                      m * n0 / 32 * part / n_tok);
-            NAME(tile)(m, &to, panel, &a, n0, c0 > 0);
-        }
+        m = share(n_tok - t);
+        for (size_t g = 0; g < STRIP / SL_GROUP; g++)
+            fetch(next + g * group_bytes + t * n / 32 * part / n_tok,
+                  m * n / 32 * part / n_tok);
+        NAME(tile)(m, &to, panel, &a, n, c > 0);
     }
 }
 
@@ -114,7 +106,7 @@ static void NAME(few)(const struct out *o, const uint8_t *w,
 
     for (size_t t = 0; t < n_tok; t += m) {
         struct out to = {o->y + t * o->ldy, o->ldy, o->rows};
-        struct act a = act_at(x, t, 0);
+        struct act a = act_at(x, t);
 
         m = share(n_tok - t);
         NAME(direct)(m, &to, w, &a, c, n, cols);
@@ -131,6 +123,8 @@ static void NAME(mulq)(float *restrict y, size_t ldy, const void *restrict w,
     /* What is prepared at once, in whole units. */
     const size_t span =
         n_tok && n_tok <= MAX_DIRECT ? N_PREP / n_tok / 8 * 256 : PANEL;
+    /* These, and a panel, are beyond what a function should have on its stack
+     * (rule O1): a kernel cannot allocate. */
     int32_t off[2 * N_PREP];
     float min[N_PREP];
 
