@@ -107,21 +107,24 @@ NO_INIT := $(call try,-ftrivial-auto-var-init=uninitialized)
 $(B)/src/kern/x86/%_avx2.o:   ISA := -O3 -mavx2 -mfma -mf16c $(NO_INIT)
 $(B)/src/kern/arm/%_dotprod.o: ISA := -O3 -march=armv8.2-a+dotprod
 $(B)/src/kern/arm/%_i8mm.o:    ISA := -O3 -march=armv8.2-a+dotprod+i8mm
+# Below -O2 gcc leaves the upper halves of registers in use, and everything that
+# is compiled for the oldest machine runs many times slower behind that.
+CLEAN      := $(call try,-fexpensive-optimizations)
 ISA_VNNI   := -mavx2 -mfma -mf16c -mavxvnni
 ISA_AVX512 := -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512vl -mavx512vnni
 $(B)/src/kern/x86/%_vnni.o:   ISA := -O3 $(ISA_VNNI) $(NO_INIT)
 $(B)/src/kern/x86/%_avx512.o: ISA := -O3 $(ISA_AVX512) $(NO_INIT)
 # The test of small sizes runs them where a machine has them; no need for speed.
 ifeq ($(V),small)
-$(B)/src/kern/x86/%_vnni.o:   ISA := -Og $(ISA_VNNI)
-$(B)/src/kern/x86/%_avx512.o: ISA := -Og $(ISA_AVX512)
+$(B)/src/kern/x86/%_vnni.o:   ISA := -Og $(CLEAN) $(ISA_VNNI)
+$(B)/src/kern/x86/%_avx512.o: ISA := -Og $(CLEAN) $(ISA_AVX512)
 endif
 ifneq ($(filter dbg asan tsan cov,$(V)),)
 $(B)/src/kern/%.o:            ISA :=
-$(B)/src/kern/x86/%_avx2.o:   ISA := -mavx2 -mfma -mf16c
+$(B)/src/kern/x86/%_avx2.o:   ISA := $(CLEAN) -mavx2 -mfma -mf16c
 # Operands that must be constants are, once functions are inlined.
-$(B)/src/kern/x86/%_vnni.o:   ISA := -O1 $(ISA_VNNI)
-$(B)/src/kern/x86/%_avx512.o: ISA := -O1 $(ISA_AVX512)
+$(B)/src/kern/x86/%_vnni.o:   ISA := -O1 $(CLEAN) $(ISA_VNNI)
+$(B)/src/kern/x86/%_avx512.o: ISA := -O1 $(CLEAN) $(ISA_AVX512)
 endif
 ifeq ($(V),fuzz)
 # No fuzzer is after these.
@@ -200,8 +203,8 @@ SIMDE_SRC := $(filter-out %/peak_vnni.c %/peak_avx512.c,\
 SIMDE_OBJ := $(patsubst %.c,$(B)/simde/%.o,$(SIMDE_SRC) tests/kern/main.c)
 $(B)/simde/src/%.o: src/%.c tests/kern/simde.h Makefile
 	@mkdir -p $(@D)
-	$(call say,simd,$@)$(CC) $(filter-out -W%,$(ALL_CFLAGS)) -O1 -mavx2 -mfma \
-	    -mf16c -g0 -w -Wno-psabi -include tests/kern/simde.h -c -o $@ $<
+	$(call say,simd,$@)$(CC) $(filter-out -W%,$(ALL_CFLAGS)) -O1 $(CLEAN) \
+	    -mavx2 -mfma -mf16c -g0 -w -Wno-psabi -include tests/kern/simde.h -c -o $@ $<
 $(B)/simde/tests/%.o: tests/%.c Makefile
 	@mkdir -p $(@D)
 	$(call say,cc  ,$@)$(CC) $(ALL_CFLAGS) -DSL_SIMDE=1 -c -o $@ $<
