@@ -8,15 +8,15 @@
  * user, long against the fixed cost of a step; which on a slow machine, or with
  * a large model, is itself longer than that, so that a few of it is the measure.
  */
-#define STEP_S 0.2
+#define STEP_S 0.15
 #define STEP_STRETCH 4
 #define FIRST_ROWS 32 /* of a prompt, before anything was measured */
 
 /* Of answers beside prompts. The promise is 2 for all steps but one in a hundred;
  * what a user measures has more in it than the step. A prompt is read at all by
  * LEAST, however much the machine is disturbed. */
-#define LATE 1.9
-#define LEAST_STRETCH 1.25
+#define LATE 1.85
+#define LEAST_STRETCH 1.2
 #define LATE_PART 0.005  /* of the steps, at most */
 #define STRETCH_DOWN 0.1 /* by a late step; chosen */
 
