@@ -80,7 +80,7 @@ static void drain(struct sl_gen *g, uint32_t end)
     took = sl_clock_s(t0, sl_clock_ns());
     sl_speculate_shown(&g->e->spec, SL_BY_FLASH, t->n, took);
     g->e->pass_s += took;
-    t->n = 0;
+    sl_ring_clear(t);
 }
 
 static void catch_up(struct sl_gen *g)
@@ -93,7 +93,7 @@ static void catch_up(struct sl_gen *g)
 
 static void forget(struct sl_gen *g)
 {
-    g->taps.n = 0;
+    sl_ring_clear(&g->taps);
 }
 
 /* The taps of n rows from row0 on, side by side, to `to`: the step has them

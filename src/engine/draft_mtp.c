@@ -65,7 +65,7 @@ static void drain(struct sl_gen *g, uint32_t end)
     took = sl_clock_s(t0, sl_clock_ns());
     sl_speculate_shown(&g->e->spec, SL_BY_MTP, r->n, took);
     g->e->pass_s += took;
-    r->n = 0;
+    sl_ring_clear(r);
 }
 
 static void catch_up(struct sl_gen *g)
@@ -78,7 +78,7 @@ static void catch_up(struct sl_gen *g)
 
 static void forget(struct sl_gen *g)
 {
-    g->ring.n = 0;
+    sl_ring_clear(&g->ring);
 }
 
 /* Rows of a prompt that the head is not to see: those before the last

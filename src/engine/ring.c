@@ -3,9 +3,6 @@
 
 #include "base/mem.h"
 
-/* Rows that wait for an idle drafter, at most. Chosen. */
-#define IDLE_RING (4 * SL_DRAFT_NEAR)
-
 void sl_ring_store_init(struct sl_ring_store *s, uint32_t max_spare)
 {
     *s = (struct sl_ring_store){.max_spare = max_spare};
@@ -68,41 +65,71 @@ void sl_ring_close(struct sl_ring *r)
     *r = (struct sl_ring){0};
 }
 
+static float *row_at(const struct sl_ring *r, uint32_t i)
+{
+    return r->row + i * r->width;
+}
+
+/* Bring rows that went around into their order again; there is room behind them. */
+static void straighten(struct sl_ring *r)
+{
+    size_t row = r->width * sizeof(*r->row);
+
+    if (r->first == 0)
+        return;
+    memcpy(row_at(r, r->n), r->row, r->first * row);
+    memmove(r->row, row_at(r, r->first), r->n * row);
+    r->first = 0;
+}
+
 /* Forget all but the newest n rows. */
 static void trim(struct sl_ring *r, uint32_t n)
 {
+    straighten(r);
     if (r->n <= n)
         return;
-    memmove(r->row, r->row + (r->n - n) * r->width,
-            n * r->width * sizeof(*r->row));
+    memmove(r->row, row_at(r, r->n - n), n * r->width * sizeof(*r->row));
     r->n = n;
 }
 
-/* Room for n rows more of at most `most`, or NULL. */
-static float *take(struct sl_ring *r, uint32_t n, uint32_t most)
+/* Room for n rows behind all others, or NULL. */
+static float *append(struct sl_ring *r, uint32_t n, uint32_t most)
 {
-    float *at = r->row + r->n * r->width;
-
     if (r->n + n > most)
         return NULL;
     r->n += n;
+    return row_at(r, r->n - n);
+}
+
+/* Room for n rows, at most SL_DRAFT_NEAR, in the place of the oldest. */
+static float *replace(struct sl_ring *r, uint32_t n)
+{
+    float *at = row_at(r, r->first);
+
+    if (r->n != SL_DRAFT_NEAR || r->first + n > SL_DRAFT_NEAR) {
+        trim(r, SL_DRAFT_NEAR - n);
+        return append(r, n, SL_DRAFT_NEAR);
+    }
+    r->first = (r->first + n) % SL_DRAFT_NEAR;
     return at;
 }
 
 float *sl_ring_room(struct sl_ring *r, struct sl_seq *q, uint32_t plane,
                     uint32_t *n, bool idle)
 {
-    /* Of an idle drafter the nearest rows are enough, and what is written each
-     * step stays in the cache. */
-    float *at = take(r, *n, idle ? IDLE_RING : SL_DRAFT_RING);
+    bool drops = r->n + *n > SL_DRAFT_NEAR;
+    float *at;
 
-    if (at || !idle)
-        return at;
+    if (!idle) {
+        straighten(r);
+        return append(r, *n, SL_DRAFT_RING);
+    }
+    /* The nearest rows are enough, and what is written each step stays in the
+     * cache. */
     *n = (uint32_t)sl_min(*n, SL_DRAFT_NEAR);
-    /* Most at once, so that few rows are moved. */
-    trim(r, SL_DRAFT_NEAR);
-    at = take(r, *n, IDLE_RING);
-    q->from[plane] = q->n_tok - r->n;
+    at = drops ? replace(r, *n) : append(r, *n, SL_DRAFT_NEAR);
+    if (drops)
+        q->from[plane] = q->n_tok - r->n;
     return at;
 }
 
@@ -125,10 +152,11 @@ uint32_t sl_ring_n_near(const struct sl_ring *r, bool idle)
 uint32_t sl_ring_near(struct sl_ring *r, struct sl_seq *q, uint32_t plane,
                       uint32_t end, bool idle)
 {
-    if (idle && r->n > SL_DRAFT_NEAR) {
-        trim(r, SL_DRAFT_NEAR);
+    bool drops = idle && r->n > SL_DRAFT_NEAR;
+
+    trim(r, drops ? SL_DRAFT_NEAR : r->n);
+    if (drops)
         q->from[plane] = end - r->n;
-    }
     return end - r->n;
 }
 
@@ -136,5 +164,10 @@ void sl_ring_drop(struct sl_ring *r, struct sl_seq *q, uint32_t plane)
 {
     if (r->n > 0)
         q->from[plane] = q->n_tok;
-    r->n = 0;
+    sl_ring_clear(r);
+}
+
+void sl_ring_clear(struct sl_ring *r)
+{
+    r->n = r->first = 0;
 }

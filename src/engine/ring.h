@@ -40,6 +40,8 @@ struct sl_ring {
     struct sl_ring_store *from; /* borrowed */
     float *row; /* [SL_DRAFT_RING][width] */
     uint32_t n;
+    uint32_t first; /* the oldest, where n == SL_DRAFT_NEAR of an idle drafter go
+                       around; else 0 */
     size_t width;
 };
 
@@ -63,9 +65,12 @@ uint32_t sl_ring_n_near(const struct sl_ring *r, bool idle);
 
 /* The rows that wait are about to be shown, and behind them lies position `end`
  * of q: an idle drafter is shown the nearest ones. Returns the position of the
- * first. */
+ * first, and they lie in their order from r->row on. */
 uint32_t sl_ring_near(struct sl_ring *r, struct sl_seq *q, uint32_t plane,
                       uint32_t end, bool idle);
+
+/* They were shown, or are of a sequence that begins anew. */
+void sl_ring_clear(struct sl_ring *r);
 
 /* Forget all rows, which ended where q ends. */
 void sl_ring_drop(struct sl_ring *r, struct sl_seq *q, uint32_t plane);

@@ -674,21 +674,24 @@ static void plan_told(struct batch *b, struct sl_bid *bid,
     }
 }
 
-/* What a sequence could draft, as a number that is not 0. */
-static uint32_t key_of(const struct sl_bid *bid)
+/* What the sequences could draft, as a number: another one tells that something is
+ * new, nearly always. */
+static uint32_t key_of(const struct sl_bid *bid, uint32_t n)
 {
-    uint32_t key = 1;
+    uint32_t key = n;
 
-    for (int by = 0; by < SL_N_BY; by++)
-        key = key << 4 | (bid->most[by] > 0 ? 8u : 0) | (uint32_t)bid->odds[by];
+    for (uint32_t i = 0; i < n; i++)
+        for (int by = 0; by < SL_N_BY; by++)
+            key = (key ^ ((bid[i].most[by] > 0 ? 8u : 0) | bid[i].odds[by])) *
+                  16777619; /* FNV-1a */
     return key;
 }
 
-/* Is the one sequence as it was when nobody was to draft for it? */
+/* Are the sequences as they were when nobody was to draft for them? */
 static bool is_still_off(struct sl_speculate *s, const struct sl_bid *bid,
                          uint32_t n)
 {
-    if (n != 1 || s->off_left == 0 || s->off_key != key_of(bid)) {
+    if (s->off_left == 0 || s->off_key != key_of(bid, n)) {
         s->off_left = 0;
         return false;
     }
@@ -739,9 +742,9 @@ void sl_speculate_plan(struct sl_speculate *s, const struct sl_crowd *crowd,
         charge(&b, bid);
     }
     s->pays = sl_speculate_is_told(s) || total > 0;
-    if (n == 1 && bid->depth == 0) {
+    if (n_dealt(bid, n) == 0) {
         s->off_left = OFF_AGE;
-        s->off_key = key_of(bid);
+        s->off_key = key_of(bid, n);
     }
     for (uint32_t i = 0; i < n; i++) {
         if (bid[i].depth == 0)

@@ -1495,6 +1495,64 @@ static void test_rings_are_used_again(void **state)
     assert_int_equal(sl_mem_live(), live);
 }
 
+/* Show what waits; row i has to begin and end with i. Rows up to `shown` were shown
+ * before: what lies between is shown now, or said to be missing. */
+static void show_ring(struct sl_ring *r, struct sl_seq *q, uint32_t shown,
+                      bool idle)
+{
+    uint32_t near = sl_ring_n_near(r, idle);
+    uint32_t at = sl_ring_near(r, q, 0, q->n_tok, idle);
+
+    assert_int_equal(r->n, near);
+    assert_int_equal(at, q->n_tok - near);
+    assert_true(at == shown || (q->from[0] == at && near >= SL_DRAFT_NEAR));
+    for (uint32_t i = 0; i < near; i++) {
+        const float *row = r->row + i * r->width;
+
+        assert_true(row[0] == (float)(at + i) &&
+                    row[r->width - 1] == (float)(at + i));
+    }
+    sl_ring_clear(r);
+}
+
+/* The drafter idle or not, one row or many, shown often and seldom. */
+static void test_rings_go_around(void **state)
+{
+    enum { WIDTH = 3, MANY = 600, N_TURN = 20000 };
+    static float rows[MANY * WIDTH];
+    struct sl_ring_store s;
+    struct sl_ring r;
+    struct sl_seq q = {0};
+    uint32_t from = 0, shown = 0;
+    uint64_t seed = 3;
+
+    (void)state;
+    sl_ring_store_init(&s, 1);
+    assert_int_equal(sl_ring_open(&r, &s, WIDTH, NULL), 0);
+    for (int turn = 0; turn < N_TURN; turn++) {
+        bool idle = rig_random(&seed) % 4 > 0, often = turn % 2000 < 1000;
+        uint32_t most = rig_random(&seed) % 8 ? 6 : MANY;
+        uint32_t n = (uint32_t)(rig_random(&seed) % most);
+
+        for (uint32_t i = 0; i < n; i++)
+            rows[i * WIDTH] = rows[i * WIDTH + WIDTH - 1] =
+                (float)(q.n_tok + i);
+        q.n_tok += n;
+        if (!sl_ring_wait(&r, &q, 0, rows, n, idle)) {
+            assert_false(idle);
+            q.n_tok -= n; /* as if they were never committed */
+        }
+        if (rig_random(&seed) % (often ? 4 : 64) == 0) {
+            show_ring(&r, &q, shown, idle);
+            shown = q.n_tok;
+        }
+        assert_true(q.from[0] >= from);
+        from = q.from[0];
+    }
+    sl_ring_close(&r);
+    sl_ring_store_deinit(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1539,6 +1597,7 @@ int main(void)
         cmocka_unit_test(test_ngram_finds_what_was_there),
         cmocka_unit_test(test_ngram_continues_a_loop),
         cmocka_unit_test(test_rings_are_used_again),
+        cmocka_unit_test(test_rings_go_around),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
