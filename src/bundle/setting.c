@@ -49,7 +49,6 @@ static const struct later {
      {.type = SL_SHAPE_WORD, .words = "auto|dflash|mtp|ngram|none"},
      NULL},
     {"spec", "draft_model", {.type = SL_SHAPE_SLUG}, NULL},
-    {"spec", "draft_depth", {.type = SL_SHAPE_INT, .lo = 1, .hi = 15}, NULL},
     {"spec",
      "accept",
      {.type = SL_SHAPE_WORD, .words = "exact|lenient|relaxed"},
