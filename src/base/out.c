@@ -68,7 +68,7 @@ static const char *folder_of(char dir[PATH_CAP], const char *path,
     return dir;
 }
 
-static void sweep(const char *path)
+void sl_out_sweep(const char *path)
 {
     char dir[PATH_CAP];
     struct sweep w;
@@ -104,7 +104,7 @@ static int open_nameless(const char *path, mode_t mode)
 static int start(struct sl_out *o, struct sl_err *err)
 {
     int how = O_RDWR | O_CREAT | O_CLOEXEC | O_EXCL;
-    mode_t mode = o->spare ? 0600 : 0666;
+    mode_t mode = o->spare || o->secret ? 0600 : 0666;
 
     o->fd = open_nameless(o->path, mode);
     o->nameless = o->fd >= 0;
@@ -149,18 +149,19 @@ int sl_out_rename(struct sl_out *o, const char *path, struct sl_err *err)
     return 0;
 }
 
+/* o says of which kind. */
 static int open_out(struct sl_out *o, const char *path, uint64_t bytes,
-                    bool spare, struct sl_err *err)
+                    struct sl_err *err)
 {
     char tmp[PATH_CAP];
     /* Only digits where the next one sweeps; see sweep_one. */
-    int n = snprintf(tmp, sizeof(tmp), spare ? "%s.%016llx.tmp" : "%s.%llu.tmp",
-                     path, (unsigned long long)sl_machine_random());
+    int n = snprintf(tmp, sizeof(tmp),
+                     o->spare ? "%s.%016llx.tmp" : "%s.%llu.tmp", path,
+                     (unsigned long long)sl_machine_random());
     int rc;
 
-    *o = (struct sl_out){.fd = -1, .spare = spare};
-    if (!spare)
-        sweep(path);
+    if (!o->spare)
+        sl_out_sweep(path);
     if (n < 0 || (size_t)n >= sizeof(tmp))
         return sl_fail(err, SL_EARG, "the path '%.100s...' is too long", path);
     rc = sl_mem_dup(&o->path, path, strlen(path), err);
@@ -174,13 +175,22 @@ static int open_out(struct sl_out *o, const char *path, uint64_t bytes,
 int sl_out_open(struct sl_out *o, const char *path, uint64_t bytes,
                 struct sl_err *err)
 {
-    return open_out(o, path, bytes, false, err);
+    *o = (struct sl_out){.fd = -1};
+    return open_out(o, path, bytes, err);
 }
 
 int sl_out_open_spare(struct sl_out *o, const char *path, uint64_t bytes,
                       struct sl_err *err)
 {
-    return open_out(o, path, bytes, true, err);
+    *o = (struct sl_out){.fd = -1, .spare = true};
+    return open_out(o, path, bytes, err);
+}
+
+int sl_out_open_secret(struct sl_out *o, const char *path, uint64_t bytes,
+                       struct sl_err *err)
+{
+    *o = (struct sl_out){.fd = -1, .secret = true};
+    return open_out(o, path, bytes, err);
 }
 
 int sl_out_at(const struct sl_out *o, uint64_t at, const void *p, size_t n,

@@ -19,6 +19,7 @@ struct sl_out {
     bool open;
     bool nameless; /* there is nothing at tmp yet */
     bool spare;    /* see sl_out_open_spare */
+    bool secret;   /* see sl_out_open_secret */
     uint64_t bytes;
 };
 
@@ -33,6 +34,10 @@ int sl_out_open(struct sl_out *o, const char *path, uint64_t bytes,
  */
 int sl_out_open_spare(struct sl_out *o, const char *path, uint64_t bytes,
                       struct sl_err *err);
+
+/* The same as sl_out_open, and only this user may read it. */
+int sl_out_open_secret(struct sl_out *o, const char *path, uint64_t bytes,
+                       struct sl_err *err);
 
 /* Once, for a file that was opened with 0 bytes: now it is known how many. */
 int sl_out_size(struct sl_out *o, uint64_t bytes, struct sl_err *err);
@@ -56,5 +61,8 @@ int sl_out_close(struct sl_out *o, int rc, struct sl_err *err);
 /* Was this temporary of such a file left by a process that ended? Then it is
  * removed if `remove`. */
 bool sl_out_left(const char *path, bool remove);
+
+/* Remove what killed ones left of this file, as opening it does. */
+void sl_out_sweep(const char *path);
 
 #endif

@@ -3,9 +3,8 @@
 
 #include <unistd.h>
 
-#include "base/machine.h"
 #include "base/num.h"
-#include "base/sink.h"
+#include "base/out.h"
 
 #define MAX_TOKEN 4096 /* bytes of the file */
 #define STALL_S 30     /* bundles.md 4.2; meta likewise */
@@ -164,8 +163,9 @@ int sl_places_token(struct sl_places *p, const char *path, struct sl_err *err)
 
 int sl_places_keep_token(const struct sl_places *p, struct sl_err *err)
 {
-    char dir[SL_TREE_PATH], tmp[SL_TREE_PATH + 24];
-    struct sl_sink s;
+    char dir[SL_TREE_PATH];
+    size_t n = strlen(p->token);
+    struct sl_out out;
     int rc;
 
     snprintf(dir, sizeof(dir), "%s", p->token_file);
@@ -175,20 +175,16 @@ int sl_places_keep_token(const struct sl_places *p, struct sl_err *err)
     rc = sl_tree_make(dir, err);
     if (rc)
         return rc;
-    /* A sink is readable by its owner alone, and stays so. */
-    snprintf(tmp, sizeof(tmp), "%s.%016llx.tmp", p->token_file,
-             (unsigned long long)sl_machine_random());
-    rc = sl_sink_open(&s, tmp, err);
+    rc = sl_out_open_secret(&out, p->token_file, n, err);
     if (!rc)
-        rc = sl_sink_add(&s, p->token, strlen(p->token), err);
-    if (!rc)
-        rc = sl_sink_sync(&s, err);
-    sl_sink_close(&s);
-    if (!rc)
-        rc = sl_tree_rename(tmp, p->token_file, err);
-    if (rc)
-        (void)sl_tree_unlink(tmp, NULL); /* a secret */
-    return rc;
+        rc = sl_out_at(&out, 0, p->token, n, err);
+    return sl_out_close(&out, rc, err);
+}
+
+int sl_places_drop_token(const struct sl_places *p, struct sl_err *err)
+{
+    sl_out_sweep(p->token_file);
+    return sl_tree_unlink(p->token_file, err);
 }
 
 static int find_token(struct sl_places *p, const struct source *s,

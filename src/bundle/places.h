@@ -40,7 +40,9 @@ int sl_places_token(struct sl_places *p, const char *path, struct sl_err *err);
 int sl_places_set_token(struct sl_places *p, const char *s, size_t len,
                         const char *what, struct sl_err *err);
 
-/* Write the token into token_file, for this user alone. */
+/* Write the token into token_file, for this user alone; or remove it. Both
+ * remove what a login that was killed left of one. */
 int sl_places_keep_token(const struct sl_places *p, struct sl_err *err);
+int sl_places_drop_token(const struct sl_places *p, struct sl_err *err);
 
 #endif

@@ -10,11 +10,10 @@
  */
 #include "bundle/setting.h"
 
+#include "base/ladder.h"
 #include "bundle/name.h"
 
 #define MAX_UNITS 1024 /* sockets, nodes or core sets; chosen, not measured */
-#define MAX_LADDER 64  /* rungs */
-#define MAX_USERS 65536 /* of a rung */
 #define U53 (0x1p53 - 1)
 
 /* Options of 'serve' that a bundle may not set: paths of this machine, secrets,
@@ -49,7 +48,6 @@ static const struct later {
      {.type = SL_SHAPE_WORD, .words = "auto|dflash|mtp|ngram|none"},
      NULL},
     {"spec", "draft_model", {.type = SL_SHAPE_SLUG}, NULL},
-    {"spec", "draft_depth", {.type = SL_SHAPE_INT, .lo = 1, .hi = 15}, NULL},
     {"spec",
      "accept",
      {.type = SL_SHAPE_WORD, .words = "exact|lenient|relaxed"},
@@ -64,30 +62,39 @@ static const char later_env[] = "SLUICE_PD_CHECK_PAYLOAD";
 
 /* ------------------------------------------------------------- shapes */
 
+/* [users, rows], of more users than the one before had. */
+static bool is_rung(const json_t *rung, json_int_t before)
+{
+    const json_t *users = json_array_get(rung, 0);
+    const json_t *rows = json_array_get(rung, 1);
+
+    return json_array_size(rung) == 2 && json_is_integer(users) &&
+           json_is_integer(rows) && json_integer_value(users) > before &&
+           json_integer_value(users) <= SL_LADDER_USERS &&
+           json_integer_value(rows) >= 0 &&
+           json_integer_value(rows) <= SL_LADDER_ROWS;
+}
+
 static int ladder(struct sl_walk *w, const json_t *v)
 {
+    size_t n = json_is_array(v) ? json_array_size(v) : 0;
+    bool good = n >= 1 && n <= SL_LADDER_RUNGS;
     json_int_t before = 0;
-    size_t i;
-    json_t *rung;
+    char want[120];
 
-    if (!json_is_array(v) || json_array_size(v) < 1 ||
-        json_array_size(v) > MAX_LADDER)
-        return sl_walk_wrong(w, v, "an array of 1 to 64 pairs [users, rows]");
-    json_array_foreach(v, i, rung)
-    {
-        const json_t *users = json_array_get(rung, 0);
-        const json_t *rows = json_array_get(rung, 1);
+    for (size_t i = 0; good && i < n; i++) {
+        const json_t *rung = json_array_get(v, i);
 
-        if (json_array_size(rung) != 2 || !json_is_integer(users) ||
-            !json_is_integer(rows) || json_integer_value(users) <= before ||
-            json_integer_value(users) > MAX_USERS ||
-            json_integer_value(rows) < 0 || json_integer_value(rows) > 64)
-            return sl_walk_wrong(w, v,
-                                 "an array of pairs [users, rows], users 1 to "
-                                 "65536 and rising, rows 0 to 64");
-        before = json_integer_value(users);
+        good = is_rung(rung, before);
+        before = json_integer_value(json_array_get(rung, 0));
     }
-    return 0;
+    if (good)
+        return 0;
+    snprintf(want, sizeof(want),
+             "an array of 1 to %d pairs [users, rows], users 1 to %d and "
+             "rising, rows 0 to %d",
+             SL_LADDER_RUNGS, SL_LADDER_USERS, SL_LADDER_ROWS);
+    return sl_walk_wrong(w, v, want);
 }
 
 static const struct later *find_later(const char *group, const char *key)

@@ -114,5 +114,5 @@ int sl_cli_logout(const struct sl_opts *o, struct sl_err *err)
 
     if (!rc)
         rc = sl_cli_places(&p, o, err);
-    return rc ? rc : sl_tree_unlink(p.token_file, err);
+    return rc ? rc : sl_places_drop_token(&p, err);
 }

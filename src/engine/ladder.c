@@ -3,8 +3,6 @@
 
 #include "base/num.h"
 
-#define MAX_USERS 65536
-
 #define BLOCK_USERS 4
 #define HEAD_USERS 8
 #define BLOCK_CONTEXT 12288 /* tokens; published, as the two above and */
@@ -52,7 +50,7 @@ static int add_rung(struct sl_ladder *l, const char *s, size_t len,
     if (l->n == SL_LADDER_RUNGS)
         return sl_fail(err, SL_EARG, "--spec-ladder has more than %d rungs",
                        SL_LADDER_RUNGS);
-    rc = number(&users, s, (size_t)(colon++ - s), MAX_USERS, err);
+    rc = number(&users, s, (size_t)(colon++ - s), SL_LADDER_USERS, err);
     more = memchr(colon, ':', (size_t)(end - colon));
     if (!rc)
         rc = number(&rows, colon, (size_t)((more ? more : end) - colon),

@@ -9,10 +9,7 @@
 #define SL_ENGINE_LADDER_H
 
 #include "base/err.h"
-
-#define SL_LADDER_RUNGS 64
-#define SL_LADDER_ROWS 64 /* that a bundle may ask for: no drafter here has as
-                             many, and who opens it decides what becomes of it */
+#include "base/ladder.h"
 
 /* Who drafts. */
 enum sl_by { SL_BY_NONE, SL_BY_NGRAM, SL_BY_MTP, SL_BY_FLASH, SL_N_BY };

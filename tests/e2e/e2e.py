@@ -4,6 +4,7 @@ A test is a function marked @test; done() runs them all and prints the counts.
 The program under test is $SLUICE, or build/sluice.
 """
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -38,10 +39,11 @@ def in_namespace(flags, script, *argv, env):
 
 class Run:
     """One run to its end. stdout: None (captured), "closed", "broken" (a pipe
-    whose reader left) or a path."""
+    whose reader left) or a path. data_bytes: all the memory of its own that it
+    gets, which files that it maps are not."""
 
     def __init__(self, *argv, stdin="", env=None, stdout=None, cwd=None,
-                 limit_s=LIMIT_S):
+                 limit_s=LIMIT_S, data_bytes=None):
         self.argv = [SLUICE, *argv]
         full = environment(**(env or {}))
         data = stdin if isinstance(stdin, bytes) else stdin.encode()
@@ -58,6 +60,9 @@ class Run:
         # Python ignores SIGPIPE and children inherit that.
         def child():
             signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+            if data_bytes:
+                resource.setrlimit(resource.RLIMIT_DATA,
+                                   (data_bytes, data_bytes))
             if prepare:
                 prepare()
 

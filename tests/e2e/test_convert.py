@@ -4,6 +4,7 @@ alike, damage is found, a start from what is kept does not read the source, and
 what quantisation costs is told, and a text can make it cost less."""
 import fcntl
 import json
+import math
 import os
 import pathlib
 import re
@@ -16,6 +17,7 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(__file__))
+import checkpoint  # noqa: E402
 from e2e import SLUICE, Run, check, done, test  # noqa: E402
 from gguf import Gguf  # noqa: E402
 
@@ -256,6 +258,30 @@ def a_text_says_which_columns_count():
         check("e.sluice" not in os.listdir(d), os.listdir(d))
         check(Run("convert", f"{d}/a.sluice", f"{d}/e.sluice", "--dtype", "q4",
                   "--calibrate", cal).refused(3, "with its source"))
+
+
+@test
+def weights_need_not_fit_into_memory():
+    """20 MiB of them, and a third of that for the program."""
+    conf = {"hidden_size": 512, "intermediate_size": 3072,
+            "num_hidden_layers": 2, "full_attention_interval": 2,
+            "mtp_num_hidden_layers": 0}
+    zero = {name: (shape, bytes(2 * math.prod(shape))) for name, shape in
+            checkpoint.shapes({**checkpoint.CONFIG, **conf})}
+    total = sum(len(data) for _, data in zero.values())
+    few, one = {"data_bytes": total // 3}, ["--threads", "1", "--no-pin"]
+    with tempfile.TemporaryDirectory() as d:
+        m = checkpoint.make(f"{d}/m", conf, zero)
+        if Run("version", **few).rc:
+            return print("a sanitizer needs more: nothing was tried")
+        # The limit is one: where all of them are in memory it is too low.
+        r = Run("run", m, "x", "-n", "1", "--weights", "copy", *one, **few)
+        check(r.refused(3, "no more memory to give"), r)
+        for src, dst, dtype in (("m", "a.gguf", "q8"), ("m", "b.sluice", "auto"),
+                                ("b.sluice", "c.gguf", "auto")):
+            r = Run("convert", f"{d}/{src}", f"{d}/{dst}", "--dtype", dtype,
+                    *one, **few)
+            check(r.rc == 0, r)
 
 
 @test

@@ -3,6 +3,7 @@
 as far as the reference is sure of it."""
 import json
 import os
+import shlex
 import sys
 
 sys.path.insert(0, os.path.dirname(__file__))
@@ -27,6 +28,20 @@ def greedy_as_the_reference():
         check(got["usage"]["prompt_tokens"] == len(c["ids"]), (c["name"], got))
         n = next((i for i, m in enumerate(c["margin"]) if m < SURE), len(c["greedy"]))
         check(n >= LEAST and got["ids"][:n] == c["greedy"][:n], (c["name"], n, got["ids"], c["greedy"]))
+
+
+@test
+def the_first_question_of_the_readme_ends():
+    """To a question it was not made for, this model can repeat itself until its
+    context is full."""
+    with open("README.md") as f:
+        line = next(s for s in f if "build/sluice run DIR" in s)
+    argv = shlex.split(line, comments=True)[1:]
+    check("-n" in argv, line)
+    argv[argv.index("DIR")] = MODEL
+    for seed in range(1, 9):
+        r = Run(*argv, "--seed", str(seed), "--json")
+        check(r.rc == 0 and json.loads(r.out)["finish"] == "stop", r)
 
 
 ASK = ["run", MODEL, "Tell me a story about a fox and a river.", "--json",

@@ -5,6 +5,10 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/sink.h"
@@ -511,6 +515,60 @@ static void a_token_goes_or_stays(void **s)
     free(p);
 }
 
+/* In the middle of the token. */
+static void killed_login(const struct sl_places *p)
+{
+    const struct rlimit none = {0}, half = {.rlim_cur = 4, .rlim_max = 4};
+    pid_t pid = fork();
+    int status;
+
+    if (pid == 0) {
+        (void)signal(SIGXFSZ, SIG_DFL);
+        (void)setrlimit(RLIMIT_CORE, &none);
+        (void)setrlimit(RLIMIT_FSIZE, &half);
+        (void)sl_places_keep_token(p, NULL);
+        _exit(0);
+    }
+    assert_true(pid > 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ);
+}
+
+/* As where files without a name are not to be had. */
+static void left(const char *dir)
+{
+    char path[128];
+
+    snprintf(path, sizeof(path), "%s/token.17.tmp", dir);
+    assert_int_equal(sl_file_write(path, "hf_", 3, NULL), 0);
+}
+
+static void killed_logins_leave_no_token(void **s)
+{
+    struct sl_places *p = calloc(1, sizeof(*p));
+    char dir[] = "/tmp/sluice-token-XXXXXX";
+    struct stat st;
+    int n = 0;
+
+    (void)s;
+    assert_non_null(mkdtemp(dir));
+    snprintf(p->token, sizeof(p->token), "hf_secret");
+    snprintf(p->token_file, sizeof(p->token_file), "%s/token", dir);
+    killed_login(p);
+    left(dir);
+    assert_int_equal(sl_places_keep_token(p, NULL), 0);
+    assert_int_equal(sl_dir_each(dir, count_name, &n, NULL), 0);
+    assert_int_equal(n, 1);
+    assert_int_equal(stat(p->token_file, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+    assert_int_equal(st.st_size, 9);
+    killed_login(p);
+    left(dir);
+    assert_int_equal(sl_places_drop_token(p, NULL), 0);
+    assert_int_equal(rmdir(dir), 0);
+    free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -523,6 +581,7 @@ int main(void)
         cmocka_unit_test(checks_are_garbage),
         cmocka_unit_test(one_holds_it),
         cmocka_unit_test(a_token_goes_or_stays),
+        cmocka_unit_test(killed_logins_leave_no_token),
         cmocka_unit_test(addresses_of_servers),
         cmocka_unit_test(others_have_their_turn),
         cmocka_unit_test(next_pages),

@@ -12,6 +12,7 @@
 #include "bundle/manifest.h"
 #include "bundle/needs.h"
 #include "bundle/setting.h"
+#include "engine/ladder.h"
 
 #define SMALL "tests/golden/bundles/small.json"
 #define Z40 "0000000000000000000000000000000000000000"
@@ -201,8 +202,13 @@ static const struct bad {
      "'serve.spec.spec_ladder' is [[1]] and must be"},
     {"serve.spec", "{\"spec_ladder\":[[4,8],[4,4]]}", "and rising"},
     {"serve.spec", "{\"spec_ladder\":[[65537,4]]}", "1 to 65536"},
-    {"serve.spec", "{\"draft_depth\":99}",
-     "'serve.spec.draft_depth' is 99 and must be"},
+    {"serve.spec", "{\"draft_depth\":8}",
+     "'serve.spec.draft_depth' is wrong: '8' is not offered; choose one of "
+     "auto|1|2|3|4|5|6|7"},
+    {"serve.spec", "{\"draft_depth\":0}",
+     "'serve.spec.draft_depth' is wrong: '0' is not offered"},
+    {"profiles.fast.spec.draft_depth", "15",
+     "'profiles.fast.spec.draft_depth' is wrong: '15' is not offered"},
     {"serve.env", "{\"LD_PRELOAD\":\"x\"}",
      "'serve.env.LD_PRELOAD' is not allowed"},
     {"serve.env", "{\"HF_TOKEN\":\"x\"}",
@@ -267,6 +273,55 @@ static const struct bad {
     {"x_a", "[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]",
      "it nests deeper than 16 levels"},
 };
+
+/* Does a bundle take this ladder, and does the option? */
+static bool both_take(json_t *ladder)
+{
+    struct sl_manifest m = {.json = NULL};
+    struct sl_ladder l;
+    json_t *j = good(), *spec = json_pack("{s:O}", "spec_ladder", ladder), *rung;
+    char option[2048] = "", *value = json_dumps(spec, 0), *text;
+    size_t i;
+    int rc;
+
+    json_array_foreach(ladder, i, rung)
+        snprintf(option + strlen(option), sizeof(option) - strlen(option),
+                 "%s%lld:%lld", i ? "," : "",
+                 json_integer_value(json_array_get(rung, 0)),
+                 json_integer_value(json_array_get(rung, 1)));
+    change(j, "serve.spec", value);
+    text = json_dumps(j, 0);
+    rc = sl_manifest_parse(&m, text, strlen(text), SL_FORM_BUILT, "f", NULL);
+    sl_manifest_deinit(&m);
+    free(text);
+    free(value);
+    json_decref(j);
+    json_decref(spec);
+    json_decref(ladder);
+    assert_int_equal(!sl_ladder_parse(&l, option, NULL), !rc);
+    return !rc;
+}
+
+static json_t *rungs(int n)
+{
+    json_t *a = json_array();
+
+    for (int i = 1; i <= n; i++)
+        json_array_append_new(a, json_pack("[i,i]", i, 2));
+    return a;
+}
+
+static void ladders_end_where_the_options_does(void **s)
+{
+    (void)s;
+    for (int more = 0; more < 2; more++) {
+        assert_int_equal(
+            both_take(json_pack("[[i,i]]", SL_LADDER_USERS + more, 2)), !more);
+        assert_int_equal(
+            both_take(json_pack("[[i,i]]", 1, SL_LADDER_ROWS + more)), !more);
+        assert_int_equal(both_take(rungs(SL_LADDER_RUNGS + more)), !more);
+    }
+}
 
 static void bad_ones(void **s)
 {
@@ -711,6 +766,7 @@ static int teardown(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ladders_end_where_the_options_does),
         cmocka_unit_test(bad_ones),      cmocka_unit_test(bad_bytes),
         cmocka_unit_test(newer),         cmocka_unit_test(authored),
         cmocka_unit_test(foreign),       cmocka_unit_test(merging),
