@@ -140,7 +140,7 @@ endif
 
 .DEFAULT_GOAL := all
 .PHONY: all demo test tests list-tests check check-full fuzz layers symbols \
-        headers exports counts counts-write manuals deps deps-check deps-dev fmt lint tidy analyze \
+        headers exports counts counts-write load manuals deps deps-check deps-dev fmt lint tidy analyze \
         install uninstall clean help
 all: $(OUT)/sluice $(OUT)/libsluice.a ## the program and the library
 
@@ -276,6 +276,10 @@ counts: $(B)/tests/bench/layers ## instructions of each layer are as committed
 counts-write: $(B)/tests/bench/layers ## after a change that is meant
 	@scripts/counts $< "$(CC)" --write
 
+# Times are no test: this is run by hand, on a machine that does nothing else.
+load: $(OUT)/sluice $(B)/tests/bench/callers ## a server under load beside its goals
+	SLUICE=$(OUT)/sluice CALLERS=$(B)/tests/bench/callers tests/bench/load.py
+
 # Every verb has a page, made from the option table.
 PAGES := $(patsubst doc/man/%,%,$(wildcard doc/man/*.1))
 manuals: $(OUT)/sluice ## doc/man and doc/completion are what the program says
@@ -373,4 +377,4 @@ help: ## this list
 
 .SECONDARY:
 -include $(patsubst %.o,%.d,$(call obj,$(LIB_SRC) $(SERV_SRC) $(BUND_SRC) $(PROG_SRC) $(KERN_SRC) \
-    $(UNIT_SRC) $(PROP_SRC) $(FUZZ_SRC) $(HELP_SRC)))
+    $(UNIT_SRC) $(PROP_SRC) $(FUZZ_SRC) $(HELP_SRC) $(wildcard tests/bench/*.c)))
