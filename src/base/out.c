@@ -186,11 +186,10 @@ int sl_out_open_spare(struct sl_out *o, const char *path, uint64_t bytes,
     return open_out(o, path, bytes, err);
 }
 
-int sl_out_open_secret(struct sl_out *o, const char *path, uint64_t bytes,
-                       struct sl_err *err)
+int sl_out_open_secret(struct sl_out *o, const char *path, struct sl_err *err)
 {
     *o = (struct sl_out){.fd = -1, .secret = true};
-    return open_out(o, path, bytes, err);
+    return open_out(o, path, 0, err);
 }
 
 int sl_out_at(const struct sl_out *o, uint64_t at, const void *p, size_t n,

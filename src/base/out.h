@@ -1,4 +1,4 @@
-/* base/out.h - a large file that is written so that others see all or nothing
+/* base/out.h - a file that is written so that others see all or nothing
  *
  * Room for all of it is asked for at the start, so that a full disk is found
  * before the work and not after it. The bytes go to a file without a name, of
@@ -35,9 +35,8 @@ int sl_out_open(struct sl_out *o, const char *path, uint64_t bytes,
 int sl_out_open_spare(struct sl_out *o, const char *path, uint64_t bytes,
                       struct sl_err *err);
 
-/* The same as sl_out_open, and only this user may read it. */
-int sl_out_open_secret(struct sl_out *o, const char *path, uint64_t bytes,
-                       struct sl_err *err);
+/* The same as sl_out_open with 0 bytes, and only this user may read it. */
+int sl_out_open_secret(struct sl_out *o, const char *path, struct sl_err *err);
 
 /* Once, for a file that was opened with 0 bytes: now it is known how many. */
 int sl_out_size(struct sl_out *o, uint64_t bytes, struct sl_err *err);

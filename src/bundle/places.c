@@ -175,7 +175,7 @@ int sl_places_keep_token(const struct sl_places *p, struct sl_err *err)
     rc = sl_tree_make(dir, err);
     if (rc)
         return rc;
-    rc = sl_out_open_secret(&out, p->token_file, n, err);
+    rc = sl_out_open_secret(&out, p->token_file, err);
     if (!rc)
         rc = sl_out_at(&out, 0, p->token, n, err);
     return sl_out_close(&out, rc, err);

@@ -70,7 +70,8 @@ static float *row_at(const struct sl_ring *r, uint32_t i)
     return r->row + i * r->width;
 }
 
-/* Bring rows that went around into their order again; there is room behind them. */
+/* Bring rows that went around into their order again; there is room behind
+ * them. */
 static void straighten(struct sl_ring *r)
 {
     size_t row = r->width * sizeof(*r->row);
@@ -101,7 +102,8 @@ static float *append(struct sl_ring *r, uint32_t n, uint32_t most)
     return row_at(r, r->n - n);
 }
 
-/* Room for n rows, at most SL_DRAFT_NEAR, in the place of the oldest. */
+/* Room for n rows, at most SL_DRAFT_NEAR, where need be in the place of the
+ * oldest. */
 static float *replace(struct sl_ring *r, uint32_t n)
 {
     float *at = row_at(r, r->first);
@@ -127,7 +129,7 @@ float *sl_ring_room(struct sl_ring *r, struct sl_seq *q, uint32_t plane,
     /* The nearest rows are enough, and what is written each step stays in the
      * cache. */
     *n = (uint32_t)sl_min(*n, SL_DRAFT_NEAR);
-    at = drops ? replace(r, *n) : append(r, *n, SL_DRAFT_NEAR);
+    at = replace(r, *n);
     if (drops)
         q->from[plane] = q->n_tok - r->n;
     return at;
@@ -152,12 +154,12 @@ uint32_t sl_ring_n_near(const struct sl_ring *r, bool idle)
 uint32_t sl_ring_near(struct sl_ring *r, struct sl_seq *q, uint32_t plane,
                       uint32_t end, bool idle)
 {
-    bool drops = idle && r->n > SL_DRAFT_NEAR;
+    uint32_t near = sl_ring_n_near(r, idle);
 
-    trim(r, drops ? SL_DRAFT_NEAR : r->n);
-    if (drops)
-        q->from[plane] = end - r->n;
-    return end - r->n;
+    if (r->n > near)
+        q->from[plane] = end - near;
+    trim(r, near);
+    return end - near;
 }
 
 void sl_ring_drop(struct sl_ring *r, struct sl_seq *q, uint32_t plane)

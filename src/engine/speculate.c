@@ -534,24 +534,33 @@ static uint32_t pay_unproven(struct batch *b, struct sl_bid *bid)
     return total;
 }
 
-/* Let one sequence that does not draft try the drafter that was not tried for
- * the longest, when there is credit for it. */
+/* Who could draft for a sequence, and was not tried for the longest. */
+static enum sl_by untried(const struct sl_speculate *s, const struct sl_bid *bid)
+{
+    enum sl_by who = SL_BY_NONE;
+
+    for (enum sl_by by = SL_BY_NONE + 1; by < SL_N_BY; by++)
+        if (s->could[by] && bid->most[by] > 0 &&
+            (who == SL_BY_NONE || s->last_probe[by] < s->last_probe[who]))
+            who = by;
+    return who;
+}
+
+/* Let one sequence that does not draft, the next that has something to try, try
+ * it, when there is credit for it. */
 static void probe(const struct batch *b, struct sl_bid *bid, uint32_t most)
 {
     struct sl_speculate *s = b->s;
-    uint32_t at = s->next_probe % b->n;
-    enum sl_by who = SL_BY_NONE;
 
-    if (bid[at].depth > 0) {
-        s->next_probe++;
+    for (uint32_t i = 0; i < b->n; i++, s->next_probe++) {
+        struct sl_bid *x = &bid[s->next_probe % b->n];
+        enum sl_by who = x->depth > 0 ? SL_BY_NONE : untried(s, x);
+
+        if (who == SL_BY_NONE)
+            continue;
+        s->next_probe += pay(b, x, who, most); /* or it keeps its turn */
         return;
     }
-    for (enum sl_by by = SL_BY_NONE + 1; by < SL_N_BY; by++)
-        if (s->could[by] && bid[at].most[by] > 0 &&
-            (who == SL_BY_NONE || s->last_probe[by] < s->last_probe[who]))
-            who = by;
-    if (who == SL_BY_NONE || pay(b, &bid[at], who, most))
-        s->next_probe++;
 }
 
 /* Of the drafts of a sequence so many are expected to be kept. */
@@ -674,24 +683,21 @@ static void plan_told(struct batch *b, struct sl_bid *bid,
     }
 }
 
-/* What the sequences could draft, as a number: another one tells that something is
- * new, nearly always. */
-static uint32_t key_of(const struct sl_bid *bid, uint32_t n)
+/* What a sequence could draft, as a number that is not 0. */
+static uint32_t key_of(const struct sl_bid *bid)
 {
-    uint32_t key = n;
+    uint32_t key = 1;
 
-    for (uint32_t i = 0; i < n; i++)
-        for (int by = 0; by < SL_N_BY; by++)
-            key = (key ^ ((bid[i].most[by] > 0 ? 8u : 0) | bid[i].odds[by])) *
-                  16777619; /* FNV-1a */
+    for (int by = 0; by < SL_N_BY; by++)
+        key = key << 4 | (bid->most[by] > 0 ? 8u : 0) | (uint32_t)bid->odds[by];
     return key;
 }
 
-/* Are the sequences as they were when nobody was to draft for them? */
+/* Is the one sequence as it was when nobody was to draft for it? */
 static bool is_still_off(struct sl_speculate *s, const struct sl_bid *bid,
                          uint32_t n)
 {
-    if (s->off_left == 0 || s->off_key != key_of(bid, n)) {
+    if (n != 1 || s->off_left == 0 || s->off_key != key_of(bid)) {
         s->off_left = 0;
         return false;
     }
@@ -742,9 +748,9 @@ void sl_speculate_plan(struct sl_speculate *s, const struct sl_crowd *crowd,
         charge(&b, bid);
     }
     s->pays = sl_speculate_is_told(s) || total > 0;
-    if (n_dealt(bid, n) == 0) {
+    if (n == 1 && bid->depth == 0) {
         s->off_left = OFF_AGE;
-        s->off_key = key_of(bid, n);
+        s->off_key = key_of(bid);
     }
     for (uint32_t i = 0; i < n; i++) {
         if (bid[i].depth == 0)

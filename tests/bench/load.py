@@ -187,6 +187,7 @@ def gap(s, model, _):
         check(all(x.is_alive() for x in talk), "an answer ended too early")
         long.leave()
         before, beside = gaps(talk, t0, t1), gaps(talk, t1, t2)
+        check(before and beside, "no token came in time")
         turns.append([beside[len(beside) * 99 // 100],
                       statistics.median(before), statistics.median(beside),
                       before[len(before) * 99 // 100], t2 - t1])

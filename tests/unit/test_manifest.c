@@ -311,7 +311,7 @@ static json_t *rungs(int n)
     return a;
 }
 
-static void ladders_end_where_the_options_does(void **s)
+static void ladders_end_where_the_option_does(void **s)
 {
     (void)s;
     for (int more = 0; more < 2; more++) {
@@ -766,7 +766,7 @@ static int teardown(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ladders_end_where_the_options_does),
+        cmocka_unit_test(ladders_end_where_the_option_does),
         cmocka_unit_test(bad_ones),      cmocka_unit_test(bad_bytes),
         cmocka_unit_test(newer),         cmocka_unit_test(authored),
         cmocka_unit_test(foreign),       cmocka_unit_test(merging),

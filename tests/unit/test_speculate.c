@@ -609,6 +609,27 @@ static void test_good_drafts_are_found_soon(void **state)
         fail_msg("%.3f of plain", sum / 40);
 }
 
+/* Of many users the only one that has something to try is found at once. */
+static void test_the_one_is_found(void **state)
+{
+    enum { N = 32 };
+    struct sim m = {.fixed = 20, .row = 1, .n_seq = N};
+
+    (void)state;
+    for (int one = 0; one < N; one++) {
+        struct sl_bid bid[N] = {{.by = SL_BY_NONE}};
+
+        sim_init(&m);
+        for (int i = 0; i < N; i++)
+            bid[i].guess = &m.guess[i];
+        bid[one].most[SL_BY_NGRAM] = 3;
+        bid[one].odds[SL_BY_NGRAM] = SL_ODDS_LONG;
+        plan(&m, bid, N, N);
+        for (int i = 0; i < N; i++)
+            assert_int_equal(bid[i].depth > 0, i == one);
+    }
+}
+
 /* With many users, and passes that cost much because the drafter has to be shown
  * what it missed, finding out costs no more than its share of the time. */
 static void test_probes_have_a_budget(void **state)
@@ -1571,6 +1592,7 @@ int main(void)
         cmocka_unit_test(test_near_the_best_of_each_kind),
         cmocka_unit_test(test_first_short_answers_gain),
         cmocka_unit_test(test_good_drafts_are_found_soon),
+        cmocka_unit_test(test_the_one_is_found),
         cmocka_unit_test(test_probes_have_a_budget),
         cmocka_unit_test(test_never_loses),
         cmocka_unit_test(test_full_house),
