@@ -6,9 +6,11 @@
 #ifndef SL_BASE_LADDER_H
 #define SL_BASE_LADDER_H
 
-#define SL_LADDER_RUNGS 64
-#define SL_LADDER_USERS 65536 /* chosen: more than a server ever has */
-#define SL_LADDER_ROWS 64 /* that a bundle may ask for: no drafter here has as
-                             many, and who opens it decides what becomes of it */
+enum {
+    SL_LADDER_RUNGS = 64,
+    SL_LADDER_USERS = 65536, /* chosen: more than a server ever has */
+    SL_LADDER_ROWS = 64 /* that a bundle may ask for: no drafter here has as
+                           many, and who opens it decides what becomes of it */
+};
 
 #endif
