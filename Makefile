@@ -137,6 +137,11 @@ ifeq ($(V),asan)
 $(B)/src/kern/x86/%_avx2.o $(B)/src/kern/x86/%_vnni.o \
 $(B)/src/kern/x86/%_avx512.o: ISA += -fno-sanitize=undefined
 endif
+ifneq ($(filter asan tsan,$(V)),)
+# More than ten minutes. Where the tester lets it write and read it is between
+# pages that nobody may touch.
+$(B)/src/kern/x86/quant_mul_avx512.o: ISA += -fno-sanitize=all
+endif
 
 .DEFAULT_GOAL := all
 .PHONY: all demo test tests list-tests check check-full fuzz layers symbols \
