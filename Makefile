@@ -138,8 +138,8 @@ $(B)/src/kern/x86/%_avx2.o $(B)/src/kern/x86/%_vnni.o \
 $(B)/src/kern/x86/%_avx512.o: ISA += -fno-sanitize=undefined
 endif
 ifneq ($(filter asan tsan,$(V)),)
-# More than ten minutes. Where the tester lets it write and read it is between
-# pages that nobody may touch.
+# It takes the address pass more than ten minutes. The buffers of its tester lie
+# between guard pages.
 $(B)/src/kern/x86/quant_mul_avx512.o: ISA += -fno-sanitize=all
 endif
 
