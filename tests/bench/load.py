@@ -163,8 +163,9 @@ def users(s, model, path):
     each = [a / b for a, b in zip(server, library)]
     tell("users: of the library", model, statistics.median(each), 0.9,
          server_rows_per_s=server, library_rows_per_s=library)
-    tell("users: inside of steps", model, statistics.median(steps), 0.9,
-         turns=steps, drafters=drafts)
+    both = [a + b for a, b in zip(steps, drafts)]
+    tell("users: in steps and drafters", model, statistics.median(both), 0.9,
+         turns=both, drafters=drafts)
 
 
 def gaps(streams, t0, t1):

@@ -7,13 +7,14 @@
  * broadcast activation fill the sixteen registers.
  *
  * For up to six tokens the weights are read once, from memory, and turned into
- * floats in registers. For up to 24 this is done in strips that stay in
- * the second-level cache. For more, the unpacking is shared by all tokens of a
- * chunk:
- * a panel, two groups by 128 columns, is unpacked into the first-level cache
- * and every block of six tokens passes over it; between panels the chains wait
- * in y, in fp32 as they are. No choice of these changes the operations of an
- * output, hence not its bits.
+ * floats in registers. For more this is done in strips that stay in the
+ * second-level cache. FP8 takes too many operations to unpack it for every six
+ * tokens, so that all tokens of a chunk share this: a panel, two groups by 128
+ * columns, is unpacked into the first-level cache and every block of six tokens
+ * passes over it; between panels the chains wait in y, in fp32 as they are. No
+ * choice of these changes the operations of an output, hence not its bits.
+ * (One Zen 3 core, 32 to 256 tokens, strips against panels, GMAC/s: bf16 40
+ * and 34, FP16 41 and 33, FP8 20 and 33, also from 7 tokens on.)
  *
  * The functions below take the type and the number of tokens and groups as
  * constants and are inlined where these are known.
@@ -36,11 +37,7 @@ enum {
     /* Columns of a panel: 8 KB of fp32, half of the smallest first-level cache
      * with room for activations; and one scale of FP8 per group. */
     PANEL_COLS = SL_FP8_BLOCK,
-    /* Tokens up to which strips of four groups are unpacked once per block of
-     * tokens: a panel pays for its way through the cache only with more. bf16,
-     * 8 tokens, Zen 1: 16 GMAC/s so, 14 by panels; the same at 24. */
-    SEVERAL_TOKENS = 24,
-    SEVERAL_ROWS = 48, /* whole blocks of two and of three groups */
+    STRIP_ROWS = 48, /* whole blocks of two and of three groups */
     /* Tokens of a chunk: 96 KB of activations of a panel stay in the
      * second-level cache. Chosen, not measured. */
     CHUNK_TOKENS = 192,
@@ -235,54 +232,6 @@ SL_INLINE void block(enum sl_dtype type, size_t m, size_t g, bool resume,
     }
 }
 
-/* bf16 for so few tokens that memory is the limit goes in registers of half the
- * width: a column of a group becomes two vectors by one shuffle each, where a
- * whole one takes three operations of a core that halves them anyway. One Zen 1
- * core, 1 and 2 tokens, second-level cache: 10.0 and 13.7 to 11.9 and 14.8
- * GMAC/s. */
-SL_INLINE bool is_halves(enum sl_dtype type, size_t m, bool resume)
-{
-    return type == SL_BF16 && m <= PREFETCH_M && !resume;
-}
-
-SL_INLINE void block_halves(size_t m, size_t g, const struct part *p)
-{
-    const __m128i zero = _mm_setzero_si128();
-    struct place a = place_of(SL_BF16, p, 0);
-    __m128 acc[PREFETCH_M][2 * MAX_G];
-
-    UNROLL
-    for (size_t i = 0; i < 2 * g * m; i++)
-        acc[i / (2 * g)][i % (2 * g)] = _mm_setzero_ps();
-    for (size_t c = 0; c < p->cols; c++) {
-        if (c % (LINE_BYTES / SL_GROUP / 2) == 0)
-            prefetch(g, &a);
-        UNROLL
-        for (size_t i = 0; i < g; i++) {
-            __m128i v = _mm_loadu_si128((const void *)(a.w + i * a.ld_w));
-            __m128 lo = _mm_castsi128_ps(_mm_unpacklo_epi16(zero, v));
-            __m128 hi = _mm_castsi128_ps(_mm_unpackhi_epi16(zero, v));
-
-            UNROLL
-            for (size_t t = 0; t < m; t++) {
-                __m128 x = _mm_broadcast_ss(input(&a, t));
-
-                acc[t][2 * i] = _mm_fmadd_ps(lo, x, acc[t][2 * i]);
-                acc[t][2 * i + 1] = _mm_fmadd_ps(hi, x, acc[t][2 * i + 1]);
-            }
-        }
-        advance_column(SL_BF16, m, 1, &a);
-    }
-    UNROLL
-    for (size_t t = 0; t < m; t++) {
-        UNROLL
-        for (size_t i = 0; i < g; i++)
-            store_n(p->y + t * p->ldy + i * SL_GROUP,
-                    _mm256_set_m128(acc[t][2 * i + 1], acc[t][2 * i]),
-                    p->rows - i * SL_GROUP);
-    }
-}
-
 /* p without its first g groups. */
 SL_INLINE void advance(enum sl_dtype type, size_t g, struct part *p)
 {
@@ -308,10 +257,7 @@ SL_INLINE void strip(enum sl_dtype type, size_t m, size_t g, bool resume,
                      struct part p)
 {
     for (; is_whole(p.rows, g); advance(type, g, &p))
-        if (is_halves(type, m, resume))
-            block_halves(m, g, &p);
-        else
-            block(type, m, g, resume, &p);
+        block(type, m, g, resume, &p);
     for (; g > 2 && p.rows > SL_GROUP; advance(type, 2, &p))
         block(type, m, 2, resume, &p);
     for (; p.rows > 0; advance(type, 1, &p))
@@ -327,7 +273,7 @@ SL_INLINE void few(enum sl_dtype type, size_t m, const struct part *p)
         strip(type, 1, 4, false, *p);
         break;
     case 2:
-        strip(type, 2, type == SL_BF16 ? 2 : 4, false, *p);
+        strip(type, 2, 4, false, *p);
         break;
     case 3:
         strip(type, 3, 3, false, *p);
@@ -378,14 +324,14 @@ static size_t share(size_t n)
 
 /* n tokens, strip by strip: the weights come from memory for the first block
  * and from the cache for the others. */
-SL_INLINE void several(enum sl_dtype type, few_fn *block_of, size_t n,
-                       struct part p)
+SL_INLINE void strips(enum sl_dtype type, few_fn *block_of, size_t n,
+                      struct part p)
 {
-    for (; p.rows > 0; advance(type, SEVERAL_ROWS / SL_GROUP, &p)) {
+    for (; p.rows > 0; advance(type, STRIP_ROWS / SL_GROUP, &p)) {
         struct part q = p;
         size_t m;
 
-        q.rows = sl_min(p.rows, SEVERAL_ROWS);
+        q.rows = sl_min(p.rows, STRIP_ROWS);
         for (size_t left = n; left > 0; left -= m) {
             m = share(left);
             block_of(m, &q);
@@ -427,35 +373,30 @@ static void panel(size_t n, struct part p)
     }
 }
 
-/* Columns c0 to c1 of up to two groups of p as floats. */
-SL_INLINE void unpack(enum sl_dtype type, float *out, const struct part *p,
-                      size_t c0, size_t c1)
+/* Columns c0 to c1 of up to two groups of FP8 as floats. */
+static void unpack(float *out, const struct part *p, size_t c0, size_t c1)
 {
     size_t g = p->rows > SL_GROUP ? PANEL_GROUPS : 1;
     __m256 s[MAX_G];
 
-    scales(type, g, p, c0, s);
+    scales(SL_FP8, g, p, c0, s);
     for (size_t i = 0; i < g; i++)
         for (size_t c = c0; c < c1; c++)
             _mm256_storeu_ps(out + (i * PANEL_COLS + c - c0) * SL_GROUP,
-                             weights(type,
-                                     p->w + (i * p->ld_w + c * SL_GROUP) *
-                                                element_bytes(type),
-                                     s[i]));
+                             load_fp8(p->w + i * p->ld_w + c * SL_GROUP, s[i]));
 }
 
 /* Columns c0 to c1 of all rows of p, for a chunk of n tokens. */
-SL_INLINE void panels(enum sl_dtype type, size_t n, struct part p, size_t c0,
-                      size_t c1)
+static void panels(size_t n, struct part p, size_t c0, size_t c1)
 {
     /* Beyond what a function should have on its stack (rule O1), because a
      * kernel cannot allocate and smaller panels cost speed. */
     float unpacked[PANEL_GROUPS * PANEL_COLS * SL_GROUP];
 
-    for (; p.rows > 0; advance(type, PANEL_GROUPS, &p)) {
+    for (; p.rows > 0; advance(SL_FP8, PANEL_GROUPS, &p)) {
         struct part q = p;
 
-        unpack(type, unpacked, &p, c0, c1);
+        unpack(unpacked, &p, c0, c1);
         q.w = (const unsigned char *)unpacked;
         q.ld_w = PANEL_COLS * SL_GROUP;
         q.x += c0;
@@ -472,14 +413,14 @@ static void clear(float *y, size_t ldy, size_t n, size_t rows)
             store_n(y + t * ldy + r, _mm256_setzero_ps(), rows - r);
 }
 
-SL_INLINE void many(enum sl_dtype type, size_t n_tok, struct part p)
+static void chunks(size_t n_tok, struct part p)
 {
     clear(p.y, p.ldy, n_tok, p.rows);
     while (n_tok > 0) {
         size_t n = sl_min(n_tok, CHUNK_TOKENS);
 
         for (size_t c = 0; c < p.cols; c += PANEL_COLS)
-            panels(type, n, p, c, sl_min(c + PANEL_COLS, p.cols));
+            panels(n, p, c, sl_min(c + PANEL_COLS, p.cols));
         p.x += n * p.ldx;
         p.y += n * p.ldy;
         n_tok -= n;
@@ -505,10 +446,10 @@ SL_INLINE void mul(enum sl_dtype type, few_fn *block_of, float *y, size_t ldy,
 
     if (n_tok <= MAX_M)
         block_of(n_tok, &p);
-    else if (n_tok <= SEVERAL_TOKENS)
-        several(type, block_of, n_tok, p);
+    else if (type == SL_FP8)
+        chunks(n_tok, p);
     else
-        many(type, n_tok, p);
+        strips(type, block_of, n_tok, p);
 }
 
 static void mul_f32(float *restrict y, size_t ldy, const void *restrict w,
