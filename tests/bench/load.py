@@ -8,7 +8,7 @@
 users   32 of them, 128 tokens in and 128 out, as `sluice bench serve` sends
         them: rows per second of the server against as many threads that call
         the library (callers.c), turn by turn; and the part of the time that
-        was spent inside of the model.
+        was spent in steps and drafters.
 gap     8 answers run; then a prompt of 16,384 tokens is read beside them: the
         99th percentile of the gaps in each answer meanwhile, against their
         median before.
@@ -164,7 +164,7 @@ def users(s, model, path):
     tell("users: of the library", model, statistics.median(each), 0.9,
          server_rows_per_s=server, library_rows_per_s=library)
     both = [a + b for a, b in zip(steps, drafts)]
-    tell("users: in steps and drafters", model, statistics.median(both), 0.9,
+    tell("users: steps and drafters", model, statistics.median(both), 0.9,
          turns=both, drafters=drafts)
 
 

@@ -8,15 +8,16 @@
  *
  * For up to six tokens the weights are read once, from memory, and turned into
  * floats in registers. For more this is done in strips that stay in the
- * second-level cache. FP8 takes too many operations to unpack it for every six
- * tokens, so that all tokens of a chunk share this: a panel, two groups by 128
- * columns, is unpacked into the first-level cache and every block of six tokens
- * passes over it; between panels the chains wait in y, in fp32 as they are. No
- * choice of these changes the operations of an output, hence not its bits.
- * (One Zen 3 core, 32 to 256 tokens, strips against panels, GMAC/s: bf16 40
- * and 34, FP16 41 and 33, FP8 20 and 33, also from 7 tokens on.)
+ * second-level cache, or the third where a row is long. FP8 takes too many
+ * operations to unpack it for every six tokens, so that all tokens of a chunk
+ * share this: a panel, two groups by 128 columns, is unpacked into the first-
+ * level cache and every block of six tokens passes over it; between panels the
+ * chains wait in y, in fp32 as they are. No choice of these changes the
+ * operations of an output, hence not its bits. (One Zen 3 core, 32 to 256
+ * tokens, strips against panels, GMAC/s: bf16 40 and 34, FP16 41 and 33, FP8
+ * 20 and 33; at 7 and 8 tokens even or better.)
  *
- * The functions below take the type and the number of tokens and groups as
+ * Most functions below take the type and the number of tokens and groups as
  * constants and are inlined where these are known.
  */
 #include <immintrin.h>
@@ -264,8 +265,8 @@ SL_INLINE void strip(enum sl_dtype type, size_t m, size_t g, bool resume,
         block(type, m, 1, resume, &p);
 }
 
-/* The same with m as a constant. Four groups give one token enough chains; for
- * more, as many as there are registers. */
+/* The same with m as a constant. Four groups give one token enough chains for
+ * what memory gives; for more, as many as there are registers. */
 SL_INLINE void few(enum sl_dtype type, size_t m, const struct part *p)
 {
     switch (m) {
@@ -292,7 +293,7 @@ SL_INLINE void few(enum sl_dtype type, size_t m, const struct part *p)
 
 typedef void few_fn(size_t m, const struct part *p);
 
-/* Not inlined: each is used from two places. */
+/* Not inlined: each but that of FP8 is used from two places. */
 static void few_f32(size_t m, const struct part *p)
 {
     few(SL_F32, m, p);
@@ -386,7 +387,7 @@ static void unpack(float *out, const struct part *p, size_t c0, size_t c1)
                              load_fp8(p->w + i * p->ld_w + c * SL_GROUP, s[i]));
 }
 
-/* Columns c0 to c1 of all rows of p, for a chunk of n tokens. */
+/* Columns c0 to c1 of all rows of p, which are FP8, for a chunk of n tokens. */
 static void panels(size_t n, struct part p, size_t c0, size_t c1)
 {
     /* Beyond what a function should have on its stack (rule O1), because a
@@ -413,6 +414,7 @@ static void clear(float *y, size_t ldy, size_t n, size_t rows)
             store_n(y + t * ldy + r, _mm256_setzero_ps(), rows - r);
 }
 
+/* FP8 for more than MAX_M tokens, chunk by chunk. */
 static void chunks(size_t n_tok, struct part p)
 {
     clear(p.y, p.ldy, n_tok, p.rows);
