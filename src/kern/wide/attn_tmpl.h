@@ -171,7 +171,7 @@ SL_INLINE void score(enum sl_dtype type, size_t nq, size_t nk,
             UNROLL
             for (size_t h = 0; h < nk / N; h++)
                 __builtin_prefetch(next + h * tile_bytes(type, a->dim) +
-                                   d * key_bytes(type));
+                                   d * key_bytes(type), 0, 2);
         }
         if (type == SL_BFP8 && d % SL_BFP == 0) {
             UNROLL
@@ -273,7 +273,7 @@ SL_INLINE void fetch_values(enum sl_dtype type, const struct sl_attn *a,
          p % SL_KV_PAGE * value_bytes(type, a->dim) +
          value_bytes(type, d) * MIX_STEP;
     for (size_t i = 0; i < value_bytes(type, n) * MIX_STEP; i += 64)
-        __builtin_prefetch(at + i);
+        __builtin_prefetch(at + i, 0, 2);
 }
 
 /* All dimensions for p0 <= p < p1, a few positions at a time, while the sums

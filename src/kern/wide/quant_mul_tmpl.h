@@ -37,8 +37,8 @@ enum {
      * cache. */
     CHUNK = SL_SMALL ? MAX_DIRECT : 128,
     N_PREP = CHUNK * PANEL / 32, /* blocks of a chunk over a panel */
-    AHEAD = 4096, /* bytes that weights are asked for before their use, as for
-                     AVX2 */
+    AHEAD = 16384, /* bytes that weights are asked for before their use, as for
+                      AVX2 */
 };
 
 /* 32 columns of VEC rows. */
@@ -615,28 +615,22 @@ SL_INLINE struct at further(const struct at *a, size_t bytes)
     return b;
 }
 
-/* Ask for `bytes` at p. */
+/* Ask for `bytes` at p, into the second-level cache: too few lines can be on their
+ * way to the first. */
 SL_INLINE void fetch(const uint8_t *p, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i += 64)
-        __builtin_prefetch(p + i);
+        __builtin_prefetch(p + i, 0, 2);
 }
 
-/* The same of what comes after p, on the way of a group that ends at `end`. A
- * unit of q5_k or q6_k keeps the parts of a block far from each other: those of
- * the next strip, at the same place. Of other types what lies AHEAD; the first
- * group of the next strip follows the last one of this. */
-SL_INLINE void fetch_ahead(enum sl_dtype type, const uint8_t *p, size_t bytes,
-                           const uint8_t *end, size_t group_bytes)
+/* The same of what lies AHEAD of p, on the way of a group that ends at `end`; the
+ * first group of the next strip follows the last one of this. */
+SL_INLINE void fetch_ahead(const uint8_t *p, size_t bytes, const uint8_t *end,
+                           size_t group_bytes)
 {
-    const size_t n = STRIP / SL_GROUP;
     const uint8_t *at = p + AHEAD;
 
-    if (type == SL_Q5_K || type == SL_Q6_K)
-        at = p + n * group_bytes;
-    else if (at >= end)
-        at += (n - 1) * group_bytes;
-    fetch(at, bytes);
+    fetch(at < end ? at : at + (STRIP / SL_GROUP - 1) * group_bytes, bytes);
 }
 
 /* Columns c0 to c0 + n - 1 of a strip, m tokens: memory is the limit. c0 is the
@@ -667,7 +661,7 @@ SL_INLINE void direct(enum sl_dtype type, size_t m, const struct out *o,
             UNROLL
             for (size_t g = 0; g < G; g++)
                 for (size_t h = 0; h < HALVES; h++)
-                    fetch_ahead(type, f.unit[g].p[h] + f.b * part, part,
+                    fetch_ahead(f.unit[g].p[h] + f.b * part, part,
                                 row[g].p[h] + group_bytes, group_bytes);
             step(type, m, acc, &f, &x);
         }

@@ -175,7 +175,7 @@ SL_INLINE void score(enum sl_dtype type, size_t nq, size_t nt,
             UNROLL
             for (size_t h = 0; h < nt; h++)
                 _mm_prefetch(next + h * tile + d * key_bytes(type),
-                             _MM_HINT_T0);
+                             _MM_HINT_T1);
         }
         if (type == SL_BFP8 && d % SL_BFP == 0) {
             UNROLL
@@ -283,7 +283,7 @@ SL_INLINE void fetch_values(enum sl_dtype type, const struct sl_attn *a,
          p % SL_KV_PAGE * value_bytes(type, a->dim) +
          value_bytes(type, d) * MIX_STEP;
     for (size_t i = 0; i < value_bytes(type, n) * MIX_STEP; i += 64)
-        _mm_prefetch(at + i, _MM_HINT_T0);
+        _mm_prefetch(at + i, _MM_HINT_T1);
 }
 
 /* All dimensions for p0 <= p < p1, a few positions at a time, while the sums

@@ -56,7 +56,7 @@ enum {
      * cache. */
     CHUNK = SL_SMALL ? FEW : 128,
     N_PREP = CHUNK * PANEL / 32,
-    AHEAD = 4096, /* bytes that weights are asked for before their use */
+    AHEAD = 16384, /* bytes that weights are asked for before their use */
 };
 
 /* 32 columns of a group. */
@@ -436,27 +436,22 @@ SL_INLINE void start(size_t m, const struct out *o, accs acc, bool from_y)
                         : _mm256_setzero_ps();
 }
 
-/* Ask for `bytes` at p. */
+/* Ask for `bytes` at p, into the second-level cache: too few lines can be on their
+ * way to the first. */
 SL_INLINE void fetch(const uint8_t *p, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i += 64)
-        _mm_prefetch((const char *)p + i, _MM_HINT_T0);
+        _mm_prefetch((const char *)p + i, _MM_HINT_T1);
 }
 
-/* The same of what comes after p, on the way of a group that ends at `end`. A
- * unit of q5_k or q6_k keeps the parts of a block far from each other: those of
- * the next strip, at the same place. Of other types what lies AHEAD; the group
- * after next follows a group there. */
-SL_INLINE void fetch_ahead(enum sl_dtype type, const uint8_t *p, size_t bytes,
-                           const uint8_t *end, size_t group_bytes)
+/* The same of what lies AHEAD of p, on the way of a group that ends at `end`; the
+ * first group of the next strip follows the last one of this. */
+SL_INLINE void fetch_ahead(const uint8_t *p, size_t bytes, const uint8_t *end,
+                           size_t group_bytes)
 {
     const uint8_t *at = p + AHEAD;
 
-    if (type == SL_Q5_K || type == SL_Q6_K)
-        at = p + G * group_bytes;
-    else if (at >= end)
-        at += (G - 1) * group_bytes;
-    fetch(at, bytes);
+    fetch(at < end ? at : at + (G - 1) * group_bytes, bytes);
 }
 
 /* Columns c0 to c0 + n - 1 of two whole groups, m tokens: memory is the limit.
@@ -484,7 +479,7 @@ SL_INLINE void direct(enum sl_dtype type, size_t m, const struct out *o,
 
             UNROLL
             for (size_t g = 0; g < G; g++)
-                fetch_ahead(type, w + g * group_bytes + at, part,
+                fetch_ahead(w + g * group_bytes + at, part,
                             w + (g + 1) * group_bytes, group_bytes);
             step(type, m, acc, &f, &x);
         }
