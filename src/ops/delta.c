@@ -14,6 +14,7 @@
 #include <math.h>
 
 #define ROWS_PER_TASK 8 /* of prepare; chosen, not measured */
+#define TASKS 4 /* of prepare, of a thread, where there are so many; chosen */
 #define MAX_KEY_DIM 256
 
 static const float zero_tile[MAX_KEY_DIM * SL_TILE];
@@ -21,8 +22,21 @@ static const float zero_tile[MAX_KEY_DIM * SL_TILE];
 struct ctx {
     const struct sl_kern *kern;
     const struct sl_delta *d;
-    size_t conv_dim, n_row_task, n_slab, n_tile;
+    size_t conv_dim, n_row_task, n_slab, n_part, n_tile;
 };
+
+/* What the convolution gives. The query and the key of a head side by side, all
+ * rows of a head behind each other, as a visit reads them for tile after tile:
+ * [n_key][n_row][2][key_dim]; then the values, [n_row][n_val * val_dim]. */
+static float *key_at(const struct sl_delta *d, size_t row, size_t h)
+{
+    return d->c + (h * d->n_row + row) * 2 * d->key_dim;
+}
+
+static float *val_at(const struct sl_delta *d, size_t row, size_t col)
+{
+    return key_at(d, 0, d->n_key) + row * d->n_val * d->val_dim + col;
+}
 
 /* The conv input of the i-th row of the step's rows of q (i may be negative:
  * pending rows and then the kept ones); NULL is zeros. */
@@ -41,9 +55,10 @@ static const float *conv_in(const struct ctx *c, const struct sl_delta_seq *q,
     return q->src_conv ? q->src_conv + (size_t)i * dim : NULL;
 }
 
-/* Convolve the head at channels [ch, ch + n) of one row into c->d->c. */
-static void convolve(const struct ctx *c, const struct sl_delta_seq *q,
-                     size_t row, size_t ch, size_t n)
+/* Convolve the head at channels [ch, ch + n) of one row. */
+static void convolve(float *out, const struct ctx *c,
+                     const struct sl_delta_seq *q, size_t row, size_t ch,
+                     size_t n)
 {
     static const float zeros[MAX_KEY_DIM];
     const struct sl_delta *d = c->d;
@@ -55,7 +70,7 @@ static void convolve(const struct ctx *c, const struct sl_delta_seq *q,
 
         u[t] = p ? p + ch : zeros;
     }
-    c->kern->conv(d->c + row * c->conv_dim + ch, u[0], u[1], u[2], u[3],
+    c->kern->conv(out, u[0], u[1], u[2], u[3],
                   d->conv_w + (SL_CONV_PAST + 1) * ch, n);
 }
 
@@ -72,16 +87,26 @@ static void prepare_key(const struct ctx *c, const struct sl_delta_seq *q,
 {
     const struct sl_delta *d = c->d;
     size_t kd = d->key_dim, all = d->n_key * kd;
-    float *cq = d->c + row * c->conv_dim + h * kd, *ck = cq + all;
+    float *cq = key_at(d, row, h), *ck = cq + kd;
     ptrdiff_t t = tent_of(q, row);
 
-    convolve(c, q, row, h * kd, kd);
-    convolve(c, q, row, all + h * kd, kd);
+    convolve(cq, c, q, row, h * kd, kd);
+    convolve(ck, c, q, row, all + h * kd, kd);
     c->kern->l2norm(cq, cq, kd, 1.0f / sqrtf((float)kd));
     c->kern->l2norm(ck, ck, kd, 1.0f);
     d->kq[row * d->n_key + h] = c->kern->dot(ck, cq, kd);
     if (t >= 0)
         memcpy(q->tent_k + (size_t)t * all + h * kd, ck, kd * sizeof(*ck));
+}
+
+static void prepare_value(const struct ctx *c, const struct sl_delta_seq *q,
+                          size_t row, size_t h)
+{
+    const struct sl_delta *d = c->d;
+    size_t col = h * d->val_dim;
+
+    convolve(val_at(d, row, col), c, q, row,
+             2 * (size_t)d->n_key * d->key_dim + col, d->val_dim);
 }
 
 static void prepare_gates(const struct ctx *c, const struct sl_delta_seq *q,
@@ -101,27 +126,33 @@ static void prepare_gates(const struct ctx *c, const struct sl_delta_seq *q,
 }
 
 /* Slabs of a row: the key heads (q and k), the value heads, the gates. */
+static void prepare_slab(const struct ctx *c, const struct sl_delta_seq *q,
+                         size_t row, size_t slab)
+{
+    const struct sl_delta *d = c->d;
+
+    if (slab < d->n_key)
+        prepare_key(c, q, row, slab);
+    else if (slab < d->n_key + d->n_val)
+        prepare_value(c, q, row, slab - d->n_key);
+    else
+        prepare_gates(c, q, row);
+}
+
+/* Some rows, a part of the slabs of each. */
 static void prepare_task(void *ctx, size_t i, unsigned worker)
 {
     const struct ctx *c = ctx;
     const struct sl_delta *d = c->d;
-    size_t slab = i % c->n_slab, row = i / c->n_slab * ROWS_PER_TASK;
+    size_t part = i % c->n_part, row = i / c->n_part * ROWS_PER_TASK;
     size_t end = sl_min(row + ROWS_PER_TASK, d->n_row);
+    size_t first = part * c->n_slab / c->n_part;
+    size_t last = (part + 1) * c->n_slab / c->n_part;
 
     (void)worker;
-    for (; row < end; row++) {
-        const struct sl_delta_seq *q = &d->seq[d->seq_of_row[row]];
-
-        if (slab < d->n_key)
-            prepare_key(c, q, row, slab);
-        else if (slab < d->n_key + d->n_val)
-            convolve(c, q, row,
-                     2 * (size_t)d->n_key * d->key_dim +
-                         (slab - d->n_key) * d->val_dim,
-                     d->val_dim);
-        else
-            prepare_gates(c, q, row);
-    }
+    for (; row < end; row++)
+        for (size_t slab = first; slab < last; slab++)
+            prepare_slab(c, &d->seq[d->seq_of_row[row]], row, slab);
 }
 
 static void visit_task(void *ctx, size_t i, unsigned worker)
@@ -134,7 +165,7 @@ static void visit_task(void *ctx, size_t i, unsigned worker)
     size_t vals = (size_t)d->n_val * d->val_dim;
     size_t col = h * d->val_dim + tile * SL_TILE;
     size_t at = (h * c->n_tile + tile) * kd * SL_TILE;
-    const float *row = d->c + q->row0 * c->conv_dim;
+    const float *key = key_at(d, q->row0, kh);
     struct sl_gdn g = {
         .src = q->src_s ? q->src_s + at : zero_tile,
         .dst = q->dst_s + at,
@@ -145,15 +176,15 @@ static void visit_task(void *ctx, size_t i, unsigned worker)
         .ld_pend_decay = d->n_val,
         .n_firm = q->n_firm,
         .n_tent = q->n_tent,
-        .q = row + kh * kd,
-        .k = row + keys + kh * kd,
-        .v = row + 2 * keys + col,
+        .q = key,
+        .k = key + kd,
+        .v = val_at(d, q->row0, col),
         .decay = d->decay + q->row0 * d->n_val + h,
         .beta = d->beta + q->row0 * d->n_val + h,
         .kq = d->kq + q->row0 * d->n_key + kh,
-        .ld_k = c->conv_dim,
-        .ld_q = c->conv_dim,
-        .ld_v = c->conv_dim,
+        .ld_k = 2 * kd,
+        .ld_q = 2 * kd,
+        .ld_v = vals,
         .ld_decay = d->n_val,
         .ld_beta = d->n_val,
         .ld_kq = d->n_key,
@@ -219,10 +250,13 @@ void sl_delta_run(const struct sl_run *r, const struct sl_delta *d)
         .n_slab = (size_t)d->n_key + d->n_val + 1,
         .n_tile = d->val_dim / SL_TILE,
     };
+    size_t least = TASKS * (size_t)sl_pool_n_thread(r->pool);
 
     SL_ASSERT(d->key_dim <= MAX_KEY_DIM && d->val_dim <= MAX_KEY_DIM);
     SL_ASSERT(d->val_dim % SL_TILE == 0);
-    sl_pool_run(r->pool, prepare_task, &c, c.n_row_task * c.n_slab);
+    /* Few rows are divided by heads; of many each is read from end to end. */
+    c.n_part = sl_min(c.n_slab, least / sl_max(c.n_row_task, 1) + 1);
+    sl_pool_run(r->pool, prepare_task, &c, c.n_row_task * c.n_part);
     sl_pool_run(r->pool, visit_task, &c, d->n_seq * d->n_val * c.n_tile);
     sl_pool_run(r->pool, finish_task, &c, d->n_row + d->n_seq);
 }
