@@ -37,6 +37,10 @@
  * paid, the next answer begins with credit, and with what was learned: nothing
  * is found out anew.
  *
+ * What an answer's drafts earned beyond that, up to MOST_EARNED steps, it may lose
+ * again: some wrong rounds in a row come by chance where drafts pay, and are not
+ * to end them.
+ *
  * What a probe has to show its drafter first is charged, too, as long as nobody
  * drafts for gain. There is none where even drafts that are always right would
  * not pay. A kind of drafts of which little was seen yet is a probe, however
@@ -80,6 +84,7 @@
 #define PROBE_SHARE 0.005 /* of all time: below the noise. Chosen. */
 #define MOST_CREDIT 5 /* steps, 1 % of an answer of 512 tokens: what can be lost at
                          once. Chosen, simulated. */
+#define MOST_EARNED 15 /* steps. Chosen. */
 #define SPREAD 32 /* rounds that pay for showing a drafter what it missed, where
                      so many are left. Chosen. */
 #define RIVAL_SHARE 0.002 /* of all time: what is not seen in a rate. Chosen. */
@@ -91,6 +96,11 @@
 #define GUARD_TOK 256   /* tokens that the guard looks back at */
 #define STOP_TOK 2048   /* tokens without drafts after it stopped them */
 #define MIN_RATIO 0.98
+
+static double least(double a, double b)
+{
+    return a < b ? a : b;
+}
 
 /* The chance of draft k + 1 when those before it were right, where that of draft
  * k is `before`. What was seldom tried leans on the depth before it, and on what
@@ -515,6 +525,20 @@ static void charge(const struct batch *b, const struct sl_bid *bid)
     }
 }
 
+/* Fill the credit up with what the answers' own drafts earned. */
+static void draw_on(struct sl_speculate *s, struct sl_bid *bid, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        double lacks = MOST_CREDIT * s->plain_step_s - s->credit_s;
+        double part = least(bid[i].guess->earned_s, lacks);
+
+        if (part <= 0)
+            continue;
+        s->credit_s += part;
+        bid[i].guess->earned_s -= part;
+    }
+}
+
 /* What is not proven is a try, or nothing. Returns how many drafts are left of
  * those that are believed. */
 static uint32_t pay_unproven(struct batch *b, struct sl_bid *bid)
@@ -735,6 +759,7 @@ void sl_speculate_plan(struct sl_speculate *s, const struct sl_crowd *crowd,
     } else if (sl_speculate_is_told(s)) {
         plan_told(&b, bid, max_draft);
     } else if (could_pay(&b)) {
+        draw_on(s, bid, n);
         for (uint32_t i = 0; i < n; i++)
             choose(&b, &bid[i]);
         total = s->credit_s > 0 ? best_total(&b, bid, max_draft) : 0;
@@ -820,6 +845,8 @@ void sl_speculate_learn(struct sl_speculate *s, struct sl_guess *g,
                         enum sl_odds_of odds, uint32_t n_draft,
                         uint32_t n_accept)
 {
+    double over;
+
     s->n_round++;
     s->rival_s += n_accept * g->rival_tok_s;
     g->rival_tok_s = 0;
@@ -833,6 +860,12 @@ void sl_speculate_learn(struct sl_speculate *s, struct sl_guess *g,
     if (s->n_round % AGE == 0)
         odds_age(&g->odds[odds], n_draft);
     s->credit_s += n_accept * s->token_s;
+    over = s->credit_s - MOST_CREDIT * s->plain_step_s;
+    if (over > 0) {
+        s->credit_s -= over;
+        g->earned_s =
+            least(g->earned_s + over, MOST_EARNED * s->plain_step_s);
+    }
 }
 
 /* Had the weights of a drafter been read before now? */
@@ -913,10 +946,9 @@ void sl_speculate_earn(struct sl_speculate *s, double step_s, double pass_s)
     s->credit_s += PROBE_SHARE * step_s;
     if (!s->pays)
         s->credit_s -= pass_s;
-    s->credit_s = s->credit_s < most ? s->credit_s : most;
+    s->credit_s = least(s->credit_s, most);
     most = MOST_RIVAL * s->plain_step_s;
-    s->rival_s += RIVAL_SHARE * step_s;
-    s->rival_s = s->rival_s < most ? s->rival_s : most;
+    s->rival_s = least(s->rival_s + RIVAL_SHARE * step_s, most);
 }
 
 void sl_speculate_guard(struct sl_speculate *s, uint32_t n_draft,

@@ -46,6 +46,7 @@ struct sl_guess {
     struct sl_odds odds[SL_N_ODDS];
     enum sl_by by; /* who drafted last */
     bool probing;  /* the drafts of this round are a probe */
+    double earned_s; /* of its drafts: what the credit had no room for */
 
     /* What this round was charged for, until it is known what became of it. */
     double paid_s, pass_paid_s; /* rows of paid_for drafts, and passes */

@@ -417,6 +417,26 @@ static void test_hopeless_behind_good(void **state)
     }
 }
 
+/* Drafts that pay are right and wrong in turns: an answer that has gained goes on
+ * with them. */
+static void test_wrong_rounds_in_a_row(void **state)
+{
+    struct sim m = {.fixed = 0.64, .row = 0.36, .pass = 0.05, .n_seq = 1};
+    uint32_t n_off = 0;
+
+    (void)state;
+    m.random = 7;
+    sim_init(&m);
+    for (uint32_t i = 0; i < 960; i++) {
+        uint64_t before = m.n_drafted;
+
+        m.p = i % 24 < 18;
+        round_of(&m, DECIDE);
+        n_off += m.n_drafted == before;
+    }
+    assert_true(n_off < 50);
+}
+
 /* What is seldom tried leans on the depth before it; but no draft is more than
  * certain, whatever they were to each other in answers before. */
 static void test_chances_are_chances(void **state)
@@ -1588,6 +1608,7 @@ int main(void)
         cmocka_unit_test(test_hard_text_costs_little),
         cmocka_unit_test(test_short_answers_lose_nothing),
         cmocka_unit_test(test_hopeless_behind_good),
+        cmocka_unit_test(test_wrong_rounds_in_a_row),
         cmocka_unit_test(test_chances_are_chances),
         cmocka_unit_test(test_near_the_best_of_each_kind),
         cmocka_unit_test(test_first_short_answers_gain),
