@@ -15,8 +15,8 @@
 /* Of answers beside prompts. The promise is 2 for all steps but one in a hundred;
  * what a user measures has more in it than the step. A prompt is read at all by
  * LEAST, however much the machine is disturbed. */
-#define LATE 1.75
-#define LEAST_STRETCH 1.15
+#define LATE 1.7
+#define LEAST_STRETCH 1.1
 #define LATE_PART 0.005  /* of the steps, at most */
 #define STRETCH_DOWN 0.1 /* by a late step; chosen */
 
