@@ -8,7 +8,7 @@
  * user, long against the fixed cost of a step; which on a slow machine, or with
  * a large model, is itself longer than that, so that a few of it is the measure.
  */
-#define STEP_S 0.15
+#define STEP_S 0.12
 #define STEP_STRETCH 4
 #define FIRST_ROWS 32 /* of a prompt, before anything was measured */
 

@@ -37,9 +37,9 @@
  * paid, the next answer begins with credit, and with what was learned: nothing
  * is found out anew.
  *
- * What an answer's drafts earned beyond that, up to MOST_EARNED steps, it may lose
- * again: some wrong rounds in a row come by chance where drafts pay, and are not
- * to end them.
+ * What the drafts of answers under way earned beyond that they may lose again,
+ * up to MOST_EARNED steps, of which each answer has its part: some wrong rounds
+ * in a row come by chance where drafts pay, and are not to end them.
  *
  * What a probe has to show its drafter first is charged, too, as long as nobody
  * drafts for gain. There is none where even drafts that are always right would
@@ -84,7 +84,7 @@
 #define PROBE_SHARE 0.005 /* of all time: below the noise. Chosen. */
 #define MOST_CREDIT 5 /* steps, 1 % of an answer of 512 tokens: what can be lost at
                          once. Chosen, simulated. */
-#define MOST_EARNED 15 /* steps. Chosen. */
+#define MOST_EARNED 15 /* steps, of all answers; simulated, see the perf-log */
 #define SPREAD 32 /* rounds that pay for showing a drafter what it missed, where
                      so many are left. Chosen. */
 #define RIVAL_SHARE 0.002 /* of all time: what is not seen in a rate. Chosen. */
@@ -97,9 +97,14 @@
 #define STOP_TOK 2048   /* tokens without drafts after it stopped them */
 #define MIN_RATIO 0.98
 
-static double least(double a, double b)
+static double lesser(double a, double b)
 {
     return a < b ? a : b;
+}
+
+static double most_credit_s(const struct sl_speculate *s)
+{
+    return MOST_CREDIT * s->plain_step_s;
 }
 
 /* The chance of draft k + 1 when those before it were right, where that of draft
@@ -525,17 +530,21 @@ static void charge(const struct batch *b, const struct sl_bid *bid)
     }
 }
 
-/* Fill the credit up with what the answers' own drafts earned. */
-static void draw_on(struct sl_speculate *s, struct sl_bid *bid, uint32_t n)
+/* Fill the credit up with what these answers' own drafts earned, of which each
+ * keeps its part of MOST_EARNED. Whose drafts are off lends nothing: wrong rounds
+ * are of others then. */
+static void draw_on(struct sl_speculate *s, const struct sl_bid *bid, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
-        double lacks = MOST_CREDIT * s->plain_step_s - s->credit_s;
-        double part = least(bid[i].guess->earned_s, lacks);
+        struct sl_guess *g = bid[i].guess;
+        double lacks = most_credit_s(s) - s->credit_s, part;
 
-        if (part <= 0)
+        g->earned_s = lesser(g->earned_s, MOST_EARNED * s->plain_step_s / n);
+        part = lesser(g->earned_s, lacks);
+        if (part <= 0 || g->by == SL_BY_NONE)
             continue;
         s->credit_s += part;
-        bid[i].guess->earned_s -= part;
+        g->earned_s -= part;
     }
 }
 
@@ -737,9 +746,10 @@ void sl_speculate_plan(struct sl_speculate *s, const struct sl_crowd *crowd,
 
     if (n == 0)
         return;
-    s->plain_step_s = step_s(&b, 0);
+    /* Of these alone: what is counted in steps is not to swing with prompts. */
+    s->plain_step_s = sl_cost_predict(crowd->verify, n, crowd->n_context);
     if (s->n_plan++ == 0) {
-        s->credit_s = MOST_CREDIT * s->plain_step_s;
+        s->credit_s = most_credit_s(s);
         s->rival_s = MOST_RIVAL * s->plain_step_s;
         s->next_rival = RIVAL_AGE;
     }
@@ -752,7 +762,7 @@ void sl_speculate_plan(struct sl_speculate *s, const struct sl_crowd *crowd,
     }
     if (is_still_off(s, bid, n))
         return;
-    s->token_s = sl_cost_predict(crowd->verify, n, crowd->n_context) / n;
+    s->token_s = s->plain_step_s / n;
     b.least = MIN_GAIN * plain_rate(&b);
     if (s->stopped) {
         total = 0;
@@ -845,7 +855,7 @@ void sl_speculate_learn(struct sl_speculate *s, struct sl_guess *g,
                         enum sl_odds_of odds, uint32_t n_draft,
                         uint32_t n_accept)
 {
-    double over;
+    double most = most_credit_s(s), over;
 
     s->n_round++;
     s->rival_s += n_accept * g->rival_tok_s;
@@ -860,12 +870,12 @@ void sl_speculate_learn(struct sl_speculate *s, struct sl_guess *g,
     if (s->n_round % AGE == 0)
         odds_age(&g->odds[odds], n_draft);
     s->credit_s += n_accept * s->token_s;
-    over = s->credit_s - MOST_CREDIT * s->plain_step_s;
-    if (over > 0) {
-        s->credit_s -= over;
-        g->earned_s =
-            least(g->earned_s + over, MOST_EARNED * s->plain_step_s);
-    }
+    /* No more than these drafts gave: earn() cuts what came from elsewhere. */
+    over = lesser(s->credit_s - most, n_accept * s->token_s);
+    if (over <= 0)
+        return;
+    s->credit_s -= over;
+    g->earned_s += over;
 }
 
 /* Had the weights of a drafter been read before now? */
@@ -941,14 +951,12 @@ uint32_t sl_speculate_cut(const struct sl_speculate *s,
 
 void sl_speculate_earn(struct sl_speculate *s, double step_s, double pass_s)
 {
-    double most = MOST_CREDIT * s->plain_step_s;
-
     s->credit_s += PROBE_SHARE * step_s;
     if (!s->pays)
         s->credit_s -= pass_s;
-    s->credit_s = least(s->credit_s, most);
-    most = MOST_RIVAL * s->plain_step_s;
-    s->rival_s = least(s->rival_s + RIVAL_SHARE * step_s, most);
+    s->credit_s = lesser(s->credit_s, most_credit_s(s));
+    s->rival_s = lesser(s->rival_s + RIVAL_SHARE * step_s,
+                        MOST_RIVAL * s->plain_step_s);
 }
 
 void sl_speculate_guard(struct sl_speculate *s, uint32_t n_draft,

@@ -14,7 +14,7 @@
 #include <math.h>
 
 #define ROWS_PER_TASK 8 /* of prepare; chosen, not measured */
-#define TASKS 4 /* of prepare, of a thread, where there are so many; chosen */
+#define TASKS_PER_THREAD 4 /* of prepare, at least; chosen, not measured */
 #define MAX_KEY_DIM 256
 
 static const float zero_tile[MAX_KEY_DIM * SL_TILE];
@@ -250,12 +250,13 @@ void sl_delta_run(const struct sl_run *r, const struct sl_delta *d)
         .n_slab = (size_t)d->n_key + d->n_val + 1,
         .n_tile = d->val_dim / SL_TILE,
     };
-    size_t least = TASKS * (size_t)sl_pool_n_thread(r->pool);
+    size_t n_want = TASKS_PER_THREAD * (size_t)sl_pool_n_thread(r->pool);
 
     SL_ASSERT(d->key_dim <= MAX_KEY_DIM && d->val_dim <= MAX_KEY_DIM);
     SL_ASSERT(d->val_dim % SL_TILE == 0);
-    /* Few rows are divided by heads; of many each is read from end to end. */
-    c.n_part = sl_min(c.n_slab, least / sl_max(c.n_row_task, 1) + 1);
+    /* Of few rows each task has a part of the heads; of many each row is read
+     * from end to end. */
+    c.n_part = sl_min(c.n_slab, n_want / sl_max(c.n_row_task, 1) + 1);
     sl_pool_run(r->pool, prepare_task, &c, c.n_row_task * c.n_part);
     sl_pool_run(r->pool, visit_task, &c, d->n_seq * d->n_val * c.n_tile);
     sl_pool_run(r->pool, finish_task, &c, d->n_row + d->n_seq);

@@ -48,7 +48,7 @@ struct sl_delta {
     float *o; /* out: [n_row][n_val * val_dim], normed and gated */
 
     /* Work space. */
-    float *c;            /* [n_row * conv_dim] */
+    float *c;            /* n_row * conv_dim floats, laid out as delta.c says */
     float *decay, *beta; /* [n_row][n_val] */
     float *kq;           /* [n_row][n_key] */
     float *scratch;      /* [n_thread][key_dim * 16] */

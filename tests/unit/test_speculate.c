@@ -417,8 +417,8 @@ static void test_hopeless_behind_good(void **state)
     }
 }
 
-/* Drafts that pay are right and wrong in turns: an answer that has gained goes on
- * with them. */
+/* Drafts that pay are right and wrong in turns: an answer that has gained goes
+ * on with them. */
 static void test_wrong_rounds_in_a_row(void **state)
 {
     struct sim m = {.fixed = 0.64, .row = 0.36, .pass = 0.05, .n_seq = 1};
@@ -435,6 +435,56 @@ static void test_wrong_rounds_in_a_row(void **state)
         n_off += m.n_drafted == before;
     }
     assert_true(n_off < 50);
+    assert_true((double)m.n_tok * (m.fixed + m.row) > 1.5 * m.time);
+}
+
+/* What is lost when all drafts become wrong in the middle of answers: the credit,
+ * and what these answers earned, with one user or several. */
+static void test_earned_is_bounded(void **state)
+{
+    (void)state;
+    for (uint32_t n = 1; n <= 8; n += 7) {
+        struct sim m = {.fixed = 0.64, .row = 0.36, .pass = 0.05, .n_seq = n};
+        double step = m.fixed + m.row * n, before, lost;
+
+        m.random = 7;
+        m.p = 1;
+        sim_init(&m);
+        for (int i = 0; i < 200; i++)
+            round_of(&m, DECIDE);
+        m.p = 0;
+        before = m.time;
+        for (int i = 0; i < 512; i++)
+            round_of(&m, DECIDE);
+        lost = m.time - before - 512 * step;
+        assert_true(lost < (5 + 15 + 2 + 0.005 * 512) * step);
+    }
+}
+
+/* A prompt that is read beside an answer takes nothing of what it earned, though
+ * the steps are longer. */
+static void test_prompts_cost_no_credit(void **state)
+{
+    struct sim m = {.fixed = 0.64, .row = 0.36, .pass = 0.05, .n_seq = 1};
+    struct sl_bid bid = {.guess = m.guess,
+                         .most[SL_BY_MTP] = 7,
+                         .odds[SL_BY_MTP] = SL_ODDS_MTP};
+    struct sl_crowd c = {.verify = &m.step, .step = &m.step, .n = 1, .n_row = 64};
+    double earned;
+
+    (void)state;
+    m.random = 7;
+    m.p = 1;
+    sim_init(&m);
+    for (int i = 0; i < 200; i++)
+        round_of(&m, DECIDE);
+    m.s.credit_s = 5 * (m.fixed + m.row);
+    plan(&m, &bid, 1, 32);
+    earned = m.guess->earned_s;
+    assert_true(earned > 10);
+    m.s.credit_s = 5 * (m.fixed + m.row);
+    sl_speculate_plan(&m.s, &c, &bid, 32);
+    assert_true(m.guess->earned_s >= earned * 0.999);
 }
 
 /* What is seldom tried leans on the depth before it; but no draft is more than
@@ -1609,6 +1659,8 @@ int main(void)
         cmocka_unit_test(test_short_answers_lose_nothing),
         cmocka_unit_test(test_hopeless_behind_good),
         cmocka_unit_test(test_wrong_rounds_in_a_row),
+        cmocka_unit_test(test_earned_is_bounded),
+        cmocka_unit_test(test_prompts_cost_no_credit),
         cmocka_unit_test(test_chances_are_chances),
         cmocka_unit_test(test_near_the_best_of_each_kind),
         cmocka_unit_test(test_first_short_answers_gain),

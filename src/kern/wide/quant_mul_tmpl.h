@@ -30,7 +30,9 @@ enum {
     /* Tokens at a time: their sums stay in registers, what is accumulated over
      * blocks rests in the first-level cache where there are no more. */
     MAX_M = REGS == 32 ? 8 : 4,
-    MAX_DIRECT = 8, /* tokens up to which weights are unpacked at each use */
+    /* Tokens up to which weights are unpacked at each use, twice at most where
+     * registers are many. */
+    MAX_DIRECT = REGS == 32 ? 2 * MAX_M : 8,
     /* Columns of a panel: 22 KB with the scales. */
     PANEL = 8192 / VEC,
     /* Tokens that share an unpacked panel: they stay in the second-level
@@ -38,7 +40,7 @@ enum {
     CHUNK = SL_SMALL ? MAX_DIRECT : 128,
     N_PREP = CHUNK * PANEL / 32, /* blocks of a chunk over a panel */
     AHEAD = 16384, /* bytes that weights are asked for before their use, as for
-                      AVX2 */
+                      AVX2; 6 to 32 KB are alike */
 };
 
 /* 32 columns of VEC rows. */
@@ -615,16 +617,17 @@ SL_INLINE struct at further(const struct at *a, size_t bytes)
     return b;
 }
 
-/* Ask for `bytes` at p, into the second-level cache: too few lines can be on their
- * way to the first. */
+/* Ask for `bytes` at p, into the second-level cache: on Zen 4 too few lines can
+ * be on their way to the first. */
 SL_INLINE void fetch(const uint8_t *p, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i += 64)
         __builtin_prefetch(p + i, 0, 2);
 }
 
-/* The same of what lies AHEAD of p, on the way of a group that ends at `end`; the
- * first group of the next strip follows the last one of this. */
+/* The same of what lies AHEAD of p, on the way of a group that ends at `end`;
+ * the first group of the next strip follows the last one of this. Where a group
+ * is shorter than AHEAD it is a later strip. */
 SL_INLINE void fetch_ahead(const uint8_t *p, size_t bytes, const uint8_t *end,
                            size_t group_bytes)
 {
